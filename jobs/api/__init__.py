@@ -1,0 +1,1 @@
+"""The REST face: parses, calls the services, presents. It holds no rule about jobs."""

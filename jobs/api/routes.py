@@ -1,0 +1,121 @@
+"""The routes under `/api/v1`, and `/health`."""
+
+import uuid
+from typing import Any
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+from ninja import NinjaAPI, Query
+
+from jobs import insights, lifecycle
+from jobs.api.envelope import Envelope, enveloped, envelope, install_error_answers
+from jobs.api.keys import ApiKey
+from jobs.api.schemas import EventOut, HealthOut, JobOut, JobsQuery, NewJobIn, WholeJobOut
+from jobs.enqueueing import enqueue
+from jobs.errors import TransitionRefused
+from jobs.models import Job
+
+api = NinjaAPI(
+    title="Dilamme",
+    version="1",
+    description="Background jobs: make them, follow them, act on them. Every answer is `{message, data, errors, meta}`.",
+    auth=ApiKey(),
+    urls_namespace="dilamme_api",
+)
+install_error_answers(api)
+
+_ERRORS = {code: Envelope[None] for code in (401, 404, 409, 413, 422, 503)}
+
+
+@api.post("/jobs", response={201: Envelope[WholeJobOut], **_ERRORS}, tags=["jobs"])
+def create_job(request: HttpRequest, new: NewJobIn) -> tuple[int, dict[str, Any]]:  # noqa: ARG001  ninja's signature
+    """Make a job."""
+    job = enqueue(
+        new.type,
+        new.payload,
+        queue=new.queue,
+        priority=new.priority,
+        run_at=new.scheduled_at,
+        max_attempts=new.max_attempts,
+        depends_on=tuple(new.dependency_ids),
+        on_failure=new.on_failure,
+    )
+    return 201, envelope("The job was made.", _whole(job))
+
+
+@api.get("/jobs", response={200: Envelope[list[JobOut]], **_ERRORS}, tags=["jobs"])
+def list_jobs(request: HttpRequest, query: Query[JobsQuery]) -> dict[str, Any]:  # noqa: ARG001  ninja's signature
+    """List jobs, newest first. `meta.next_before` leads to the next page."""
+    page = insights.page_of_jobs(
+        status=query.status, type=query.type, queue=query.queue, before=query.before, limit=query.limit
+    )
+    jobs = [JobOut.of(job) for job in page.jobs]
+    return envelope(f"{len(jobs)} jobs.", jobs, limit=query.limit, next_before=page.next_before)
+
+
+@api.get("/jobs/{job_id}", response={200: Envelope[WholeJobOut], **_ERRORS}, tags=["jobs"])
+def get_job(request: HttpRequest, job_id: uuid.UUID) -> dict[str, Any]:  # noqa: ARG001  ninja's signature
+    """Return a job with its payload, its result and its history."""
+    return envelope("The job.", _whole(insights.get_job(job_id)))
+
+
+@api.post("/jobs/{job_id}/cancel", response={200: Envelope[WholeJobOut], **_ERRORS}, tags=["jobs"])
+def cancel_job(request: HttpRequest, job_id: uuid.UUID) -> dict[str, Any]:
+    """Cancel a pending job, or ask a running one to stop. 409 when it is too late."""
+    answer = lifecycle.cancel([job_id], actor=_actor(request))
+    return envelope("Cancelled, or asked to stop.", _changed(job_id, answer))
+
+
+@api.post("/jobs/{job_id}/retry", response={200: Envelope[WholeJobOut], **_ERRORS}, tags=["jobs"])
+def retry_job(request: HttpRequest, job_id: uuid.UUID) -> dict[str, Any]:
+    """Give a failed or cancelled job a new budget of attempts. 409 for any other."""
+    answer = lifecycle.retry([job_id], actor=_actor(request))
+    return envelope("The job will run again.", _changed(job_id, answer))
+
+
+@require_GET
+def health(request: HttpRequest) -> HttpResponse:
+    """Answer 200 when the database answers, 503 when it does not; without a key, for load balancers."""
+    try:
+        found = insights.health()
+    except (OperationalError, InterfaceError):
+        answer = envelope("The database is away.", HealthOut(status="database away").dict())
+        return api.create_response(request, answer, status=503)
+    state = HealthOut(status="ok", workers=found.workers, listening=found.listening)
+    return api.create_response(request, envelope("Up.", state.dict()), status=200)
+
+
+def not_found(request: HttpRequest) -> HttpResponse:
+    """Answer an address that is no route, in the envelope."""
+    return api.create_response(request, envelope("There is nothing at this address."), status=404)
+
+
+def urls() -> tuple[list[Any], str, str]:
+    """Return the routes for `path("api/v1/", ...)`, every answer of theirs in the envelope."""
+    patterns, app_name, namespace = api.urls
+    for pattern in patterns:
+        if pattern.callback is not None:
+            pattern.callback = enveloped(api, pattern.callback)
+    return patterns, app_name, namespace
+
+
+def _whole(job: Job) -> dict[str, Any]:
+    return JobOut.of(job) | {
+        "payload": job.payload,
+        "result": job.result,
+        "dependency_ids": insights.parents_of(job.pk),
+        "events": [EventOut.of(event) for event in insights.events_of(job.pk)],
+    }
+
+
+def _changed(job_id: uuid.UUID, answer: lifecycle.Answer) -> dict[str, Any]:
+    """Return the job as it is now, or say why it was not changed."""
+    job = insights.get_job(job_id)
+    if reason := answer.refused.get(job_id):
+        raise TransitionRefused(reason)
+    return _whole(job)
+
+
+def _actor(request: HttpRequest) -> str:
+    return f"api:{request.auth}"  # type: ignore[attr-defined]  # set by ninja

@@ -1,0 +1,109 @@
+"""What goes in and comes out over REST. Bounds stand in the schema, so that the documentation shows them."""
+
+import uuid
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from ninja import Schema
+from pydantic import AwareDatetime, ConfigDict, Field
+
+from jobs.enqueueing import DEPENDENCY_LIMIT
+from jobs.models import Job, JobEvent
+from jobs.registry import NAME, NAME_LIMIT
+from jobs.states import EventKind, OnFailure, Phase, Status
+
+Name = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT, pattern=f"^{NAME.pattern}$")]
+
+
+class NewJobIn(Schema):
+    """A job to be made."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: Name = Field(description="The registered name of the handler.")
+    payload: dict[str, Any] = Field(default_factory=dict, description="The handler's arguments.")
+    queue: Name | None = Field(None, description="Falls back to that of the type.")
+    priority: float | None = Field(None, ge=1, le=3, allow_inf_nan=False, description="1 High to 3 Low.")
+    scheduled_at: AwareDatetime | None = Field(None, description="Not before this time; with a zone. Now if left out.")
+    dependency_ids: list[uuid.UUID] = Field(default_factory=list, max_length=DEPENDENCY_LIMIT)
+    on_failure: OnFailure = Field(OnFailure.CANCEL, description="What a parent's failure does to this job.")
+    max_attempts: int | None = Field(None, ge=1, le=1000)
+
+
+class JobsQuery(Schema):
+    """Which jobs to list."""
+
+    status: Status | None = None
+    type: Name | None = None
+    queue: Name | None = None
+    before: uuid.UUID | None = Field(None, description="Only jobs older than this id: meta.next_before of a page.")
+    limit: int = Field(50, ge=1, le=200)
+
+
+class JobOut(Schema):
+    """Where a job stands."""
+
+    id: uuid.UUID
+    type: str
+    queue: str
+    status: Status
+    phase: Phase
+    priority: float
+    scheduled_at: datetime
+    run_at: datetime
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    attempt: int
+    attempts_used: int
+    max_attempts: int
+    unmet_dependencies: int
+    last_error: str
+    cancel_requested: bool
+
+    @classmethod
+    def of(cls, job: Job) -> dict[str, Any]:
+        """Return a job as plain values."""
+        same = ("id", "type", "queue", "status", "priority", "scheduled_at", "run_at", "created_at", "started_at",
+                "finished_at", "attempt", "attempts_used", "max_attempts", "last_error")  # fmt: skip
+        return {name: getattr(job, name) for name in same} | {
+            "phase": job.phase(),
+            "unmet_dependencies": job.unmet,
+            "cancel_requested": job.cancel_requested_at is not None,
+        }
+
+
+class EventOut(Schema):
+    """One line of a job's history."""
+
+    kind: EventKind
+    at: datetime
+    attempt: int
+    worker_id: uuid.UUID | None
+    started_at: datetime | None
+    duration: float | None = Field(description="Seconds the handler ran.")
+    actor: str
+    error: str
+    traceback: str
+
+    @classmethod
+    def of(cls, event: JobEvent) -> dict[str, Any]:
+        """Return an event as plain values."""
+        return {name: getattr(event, name) for name in cls.model_fields}
+
+
+class WholeJobOut(JobOut):
+    """A job with all that is known of it."""
+
+    payload: Any
+    result: Any
+    dependency_ids: list[uuid.UUID]
+    events: list[EventOut]
+
+
+class HealthOut(Schema):
+    """How the whole is doing."""
+
+    status: Literal["ok", "database away"]
+    workers: int | None = Field(None, description="Workers whose lease stands.")
+    listening: int | None = Field(None, description="Those of them that notifications reach; the others poll.")

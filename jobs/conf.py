@@ -1,0 +1,134 @@
+"""Every setting of Dilamme: one typed class of defaults, overridden by the `DILAMME` dict of the Django settings.
+
+A default stands here and nowhere else. Settings are read when they are used, so a test may override them; a mistake
+is found by `manage.py check` and raised, with the same text, by the first use.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.core.signals import setting_changed
+
+from jobs.errors import ConfigurationError
+from scheduling import Aging, Backoff
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What `settings.DILAMME` may contain. Durations are seconds, sizes are bytes unless said otherwise."""
+
+    # Where jobs are stored, and how workers hear of new ones
+    DATABASE: str = "default"  # the alias in DATABASES that holds the jobs
+    LISTEN: bool = True  # wake up by LISTEN/NOTIFY; without it workers poll
+    LISTEN_URL: str = ""  # a libpq URL for LISTEN, when DATABASE goes through PgBouncer in transaction mode
+    POLL_INTERVAL: float = 5.0  # an idle worker looks for work at least this often, whatever it hears
+
+    # Liveness
+    LEASE: float = 30.0  # a worker not heard of for this long is lost, and its jobs are taken back
+    SWEEP_INTERVAL: float = 10.0  # how often lost workers are looked for
+
+    # What a job gets when nobody says otherwise
+    DEFAULT_QUEUE: str = "default"
+    DEFAULT_PRIORITY: float = 2.0  # 1 High, 2 Medium, 3 Low
+    MAX_ATTEMPTS: int = 3
+    BACKOFF: Backoff = field(default_factory=Backoff)
+    AGING: Aging = field(default_factory=Aging)
+
+    # The worker
+    CONCURRENCY: int = 10  # handlers running at once in one process
+    GRACE: float = 30.0  # how long a stopping worker waits for running handlers
+    CLAIM_BATCH: int = 200  # most jobs claimed in one statement
+    UNKNOWN_TYPE_DELAY: float = 30.0  # how long a job of a type unknown to its worker is put back
+
+    # Limits
+    MAX_PAYLOAD_BYTES: int = 2 * 1024 * 1024
+    MAX_RESULT_BYTES: int = 2 * 1024 * 1024
+    MAX_ERROR_CHARACTERS: int = 20_000  # of an error, and of a traceback; longer ones are cut with a mark
+
+    # REST
+    API_KEYS: Mapping[str, str] = field(default_factory=dict)  # {name shown in the history: key}; none: REST refuses all
+
+    # Built-in handlers
+    WEBHOOK_ALLOW_PRIVATE: bool = False  # may webhook_delivery connect to private addresses?
+    LOG_DIRECTORIES: tuple[str, ...] = ()  # below which log_processing may read files
+
+
+def _at_least(bound: float) -> tuple[Callable[[Any], bool], str]:
+    return lambda value: math.isfinite(value) and value >= bound, f"a number of at least {bound:g}"
+
+
+_BOUNDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "POLL_INTERVAL": _at_least(0.05),
+    "LEASE": _at_least(1),
+    "SWEEP_INTERVAL": _at_least(0.1),
+    "DEFAULT_PRIORITY": (lambda value: 1 <= value <= 3, "a number from 1 (High) to 3 (Low)"),
+    "MAX_ATTEMPTS": (lambda value: 1 <= value <= 1000, "a whole number from 1 to 1000"),
+    "CONCURRENCY": _at_least(1),
+    "GRACE": _at_least(0),
+    "CLAIM_BATCH": (lambda value: 1 <= value <= 1000, "a whole number from 1 to 1000"),
+    "UNKNOWN_TYPE_DELAY": _at_least(0),
+    "MAX_PAYLOAD_BYTES": _at_least(2),
+    "MAX_RESULT_BYTES": _at_least(2),
+    "MAX_ERROR_CHARACTERS": _at_least(100),
+    "API_KEYS": (
+        lambda keys: all(isinstance(k, str) and isinstance(v, str) and k and len(v) >= 16 for k, v in keys.items()),
+        "a dict of {name: key} with keys of at least 16 characters",
+    ),
+}
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    f.name: {float: (int, float), Mapping[str, str]: Mapping, tuple[str, ...]: (list, tuple)}.get(f.type, f.type)  # type: ignore[arg-type, misc]
+    for f in dataclasses.fields(Settings)
+}
+
+
+def problems(raw: Any) -> list[str]:
+    """Return what is wrong with a `DILAMME` dict: a sentence each, naming the setting, its value and the way out."""
+    if not isinstance(raw, Mapping):
+        return [f"DILAMME is {raw!r}; it must be a dict of settings."]
+    found = []
+    for name, value in raw.items():
+        shown = "(hidden)" if name == "API_KEYS" else repr(value)
+        if name not in _TYPES:
+            known = ", ".join(sorted(_TYPES))
+            found.append(f"DILAMME has no setting {name!r}. Remove it, or use one of: {known}.")
+        elif not isinstance(value, _TYPES[name]) or (isinstance(value, bool) and _TYPES[name] is not bool):
+            found.append(f"DILAMME[{name!r}] is {shown}; it must be {_describe(_TYPES[name])}.")
+        elif name in _BOUNDS and not _BOUNDS[name][0](value):
+            found.append(f"DILAMME[{name!r}] is {shown}; it must be {_BOUNDS[name][1]}.")
+    return found
+
+
+def _describe(types: type | tuple[type, ...]) -> str:
+    return " or ".join(t.__name__ for t in (types if isinstance(types, tuple) else (types,)))
+
+
+class _Current:
+    """The settings in force: `settings.LEASE` and so on, built on first use and again after an override."""
+
+    def __init__(self) -> None:
+        self._built: Settings | None = None
+        setting_changed.connect(self._forget)
+
+    def _forget(self, *, setting: str, **_: Any) -> None:
+        if setting == "DILAMME":
+            self._built = None
+
+    def get(self) -> Settings:
+        """Return the whole of them; `ConfigurationError` lists every mistake."""
+        if self._built is None:
+            raw = getattr(django_settings, "DILAMME", {})
+            if wrong := problems(raw):
+                raise ConfigurationError(" ".join(wrong))
+            self._built = Settings(**raw)
+        return self._built
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.get(), name)
+
+
+settings = _Current()

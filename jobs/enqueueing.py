@@ -1,0 +1,177 @@
+"""How jobs are made: checked, and stored in the caller's transaction together with the wake-up of the workers.
+
+One call is one statement, however many jobs it makes; only jobs that wait for others need a lock on their parents
+first. A rollback takes the jobs and the wake-up with it. What exists already is never changed here.
+"""
+
+import datetime
+import math
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+
+from jobs import storable
+from jobs.conf import settings
+from jobs.errors import InvalidJob, InvalidPayload, UnknownDependency
+from jobs.ids import uuid7s
+from jobs.models import Job
+from jobs.queries import DjangoSession, Session
+from jobs.registry import NAME_RULE, registry, valid_name
+from jobs.states import FINAL, OnFailure, Status
+
+DEPENDENCY_LIMIT = 10_000
+_ON_FAILURE = frozenset(OnFailure.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a job is to run. What is None falls back to its type, then to the settings."""
+
+    queue: str | None = None
+    priority: float | None = None  # 1 High to 3 Low
+    run_at: datetime.datetime | None = None  # aware; None for now
+    max_attempts: int | None = None
+    depends_on: Sequence[uuid.UUID] = field(default_factory=tuple)
+    on_failure: str = OnFailure.CANCEL  # what the failure of a parent does to this job
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to be made: for `enqueue_many`."""
+
+    type: str
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    options: Options = field(default_factory=Options)
+
+
+def enqueue(type: str, payload: Mapping[str, Any] | None = None, **options: Any) -> Job:  # noqa: A002  the API's word
+    """Make one job of the type called `type`; the options are those of `Options`.
+
+    Returns the job as stored. Raises `UnknownType`, `InvalidPayload`, `InvalidJob` or `UnknownDependency` before
+    anything is written.
+    """
+    return enqueue_many([NewJob(type, payload or {}, Options(**options))])[0]
+
+
+def enqueue_many(new_jobs: Iterable[NewJob]) -> list[Job]:
+    """Make many jobs, all or none, in one statement; returned in the order given."""
+    jobs = [_checked(new) for new in new_jobs]
+    if not jobs:
+        return []
+    for job, id_ in zip(jobs, uuid7s(len(jobs)), strict=True):
+        job.row.id = id_
+    session = DjangoSession()
+    if any(job.options.depends_on for job in jobs):
+        with session.transaction():
+            edges = _hold_parents(session, jobs)
+            _insert(session, jobs)
+            session.fetch("add_edges", **edges)
+    else:
+        _insert(session, jobs)
+    return [job.row for job in jobs]
+
+
+aenqueue = sync_to_async(enqueue)
+aenqueue_many = sync_to_async(enqueue_many)
+
+
+@dataclass(slots=True)
+class _Checked:
+    row: Job
+    payload: str  # JSON text, storable
+    options: Options
+
+
+def _checked(new: NewJob) -> _Checked:
+    """Return the job with its defaults filled in, every part of it checked."""
+    kind, options = registry.get(new.type), new.options
+    row = Job(
+        type=new.type,
+        queue=_first(options.queue, kind.queue, settings.DEFAULT_QUEUE),
+        priority=float(_first(options.priority, kind.priority, settings.DEFAULT_PRIORITY)),
+        max_attempts=_first(options.max_attempts, kind.max_attempts, settings.MAX_ATTEMPTS),
+        payload=kind.normalise(new.payload),
+    )
+    _check(row, options)
+    try:
+        payload = storable.json_text(row.payload, settings.MAX_PAYLOAD_BYTES, "payload")
+    except storable.NotStorable as error:
+        raise InvalidPayload(f"{new.type}: {error}") from None
+    return _Checked(row, payload, replace(options, depends_on=tuple(dict.fromkeys(options.depends_on))))
+
+
+def _first(*values: Any) -> Any:
+    return next(value for value in values if value is not None)
+
+
+def _check(row: Job, options: Options) -> None:
+    if not valid_name(row.queue):
+        raise InvalidJob(f"queue is {row.queue!r}; {NAME_RULE}", field="queue")
+    if not (math.isfinite(row.priority) and 1 <= row.priority <= 3):
+        raise InvalidJob(f"priority is {row.priority}; use 1 (High) to 3 (Low).", field="priority")
+    if not 1 <= row.max_attempts <= 1000:
+        raise InvalidJob(f"max_attempts is {row.max_attempts}; use 1 to 1000.", field="max_attempts")
+    if options.run_at is not None and timezone.is_naive(options.run_at):
+        raise InvalidJob(f"run_at is {options.run_at} without a time zone; use an aware datetime.", field="run_at")
+    if len(options.depends_on) > DEPENDENCY_LIMIT:
+        count = len(options.depends_on)
+        raise InvalidJob(f"{count} dependencies; at most {DEPENDENCY_LIMIT} are possible.", field="dependency_ids")
+    if options.on_failure not in _ON_FAILURE:
+        raise InvalidJob(f"on_failure is {options.on_failure!r}; use cancel or run.", field="on_failure")
+
+
+def _insert(session: Session, jobs: Collection[_Checked]) -> None:
+    """Store the jobs, and take over what the database decided."""
+    rows = [job.row for job in jobs]
+    stored = session.fetch(
+        "enqueue",
+        ids=[row.id for row in rows],
+        types=[row.type for row in rows],
+        queues=[row.queue for row in rows],
+        priorities=[row.priority for row in rows],
+        payloads=[job.payload for job in jobs],
+        run_ats=[job.options.run_at for job in jobs],
+        max_attempts=[row.max_attempts for row in rows],
+        unmet=[row.unmet for row in rows],
+        horizon=horizon(),
+    )
+    for row, (_, created_at, run_at, _) in zip(rows, stored, strict=True):
+        row.created_at, row.run_at, row.scheduled_at = created_at, run_at, run_at
+        row._state.adding, row._state.db = False, settings.DATABASE
+
+
+def horizon() -> float:
+    """Return how far ahead, in seconds, workers know what falls due: two polls, so that one may be late."""
+    return 2 * settings.POLL_INTERVAL
+
+
+def _hold_parents(session: Session, jobs: Collection[_Checked]) -> dict[str, list[Any]]:
+    """Lock every parent, count what each job waits for, and return the edges to store."""
+    wanted = sorted({parent for job in jobs for parent in job.options.depends_on})
+    statuses = dict(session.fetch("lock_parents", ids=wanted))
+    if missing := [str(parent) for parent in wanted if parent not in statuses]:
+        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise UnknownDependency(f"No job has the id {shown}: a job can only depend on jobs that exist.")
+    edges: dict[str, list[Any]] = {"children": [], "parents": [], "on_failure": [], "settled": []}
+    for job in jobs:
+        for parent in job.options.depends_on:
+            settled = _is_settled(parent, statuses[parent], job.options.on_failure)
+            job.row.unmet += not settled
+            edges["children"].append(job.row.id)
+            edges["parents"].append(parent)
+            edges["on_failure"].append(job.options.on_failure)
+            edges["settled"].append(settled)
+    return edges
+
+
+def _is_settled(parent: uuid.UUID, status: str, on_failure: str) -> bool:
+    if status in FINAL and status != Status.COMPLETED and on_failure == OnFailure.CANCEL:
+        raise UnknownDependency(
+            f"The job {parent} has {status}, so a job that depends on it would never run: retry it first, or use "
+            f"on_failure='run'."
+        )
+    return status in FINAL

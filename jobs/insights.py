@@ -1,0 +1,73 @@
+"""All reads for people and programs: one job with its history, pages of jobs, and how the whole is doing.
+
+It changes nothing. Lists leave out payloads and results, which may be large, and page by id, which needs no count.
+"""
+
+import uuid
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from jobs.conf import settings
+from jobs.errors import JobNotFound
+from jobs.models import Job, JobDependency, JobEvent, Worker
+
+_LARGE = ("payload", "result")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some jobs, newest first, and the id to go on from; None at the end."""
+
+    jobs: list[Job]
+    next_before: uuid.UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Who is alive. `listening` counts the workers that notifications reach; the others poll."""
+
+    workers: int
+    listening: int
+
+
+def light_jobs() -> QuerySet[Job]:
+    """Return all jobs without their large columns: for lists."""
+    return Job.objects.using(settings.DATABASE).defer(*_LARGE)
+
+
+def get_job(job_id: uuid.UUID) -> Job:
+    """Return a job, whole; `JobNotFound` if there is none."""
+    try:
+        return Job.objects.using(settings.DATABASE).get(pk=job_id)
+    except Job.DoesNotExist:
+        raise JobNotFound(f"There is no job {job_id}.") from None
+
+
+def events_of(job_id: uuid.UUID) -> list[JobEvent]:
+    """Return what happened to a job, oldest first."""
+    return list(JobEvent.objects.using(settings.DATABASE).filter(job=job_id).order_by("id"))
+
+
+def parents_of(job_id: uuid.UUID) -> list[uuid.UUID]:
+    """Return the ids of the jobs that this one depends on."""
+    edges = JobDependency.objects.using(settings.DATABASE).filter(child=job_id)
+    return list(edges.order_by("parent").values_list("parent", flat=True))
+
+
+def page_of_jobs(*, before: uuid.UUID | None, limit: int, **equals: str | None) -> Page:
+    """Return up to `limit` jobs, newest first, older than `before`, whose fields equal what is given."""
+    jobs = light_jobs().filter(**{name: value for name, value in equals.items() if value is not None})
+    if before is not None:
+        jobs = jobs.filter(pk__lt=before)
+    found = list(jobs.order_by("-pk")[: limit + 1])
+    more = len(found) > limit
+    return Page(found[:limit], found[limit - 1].pk if more else None)
+
+
+def health() -> Health:
+    """Count the workers whose lease stands; raises Django's OperationalError when the database is away."""
+    alive = Worker.objects.using(settings.DATABASE).filter(lease_expires_at__gt=Now())
+    listening = list(alive.values_list("listening", flat=True))
+    return Health(workers=len(listening), listening=sum(listening))

@@ -1,0 +1,26 @@
+"""The only writer of a job's status. Read it in this order:
+
+`exchange` what a worker does each turn · `recording` how a run that ended is written, behind the fence · `claiming`
+how jobs are taken · `rescue` how they are taken back from a lost worker · `operating` what people may do ·
+`presence` how a worker says that it is alive.
+"""
+
+from jobs.lifecycle.claiming import Appetite, held
+from jobs.lifecycle.exchange import Exchanged, exchange
+from jobs.lifecycle.operating import Answer, cancel, retry
+from jobs.lifecycle.presence import Presence, beat, leave
+from jobs.lifecycle.rescue import rescue
+
+__all__ = [
+    "Answer",
+    "Appetite",
+    "Exchanged",
+    "Presence",
+    "beat",
+    "cancel",
+    "exchange",
+    "held",
+    "leave",
+    "rescue",
+    "retry",
+]

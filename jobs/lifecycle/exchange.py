@@ -1,0 +1,61 @@
+"""What a worker does each turn: hand in what ended, take what fits, in one transaction.
+
+While one exchange is on its way to the database the next outcomes pile up, so the batch grows with the load by itself.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import psycopg
+
+from jobs.claims import Claim, Ended
+from jobs.lifecycle.claiming import Appetite, claim
+from jobs.lifecycle.recording import Recorded, record
+from jobs.outcomes import Failed
+from jobs.queries import Session
+
+logger = logging.getLogger("dilamme.lifecycle")
+
+
+@dataclass(slots=True)
+class Exchanged:
+    """What came of one exchange."""
+
+    claimed: list[Claim] = field(default_factory=list)
+    recorded: Recorded = field(default_factory=Recorded)
+
+
+def exchange(session: Session, appetite: Appetite, ended: Sequence[Ended], room: int) -> Exchanged:
+    """Record `ended` and claim up to `room` jobs.
+
+    Raises `DatabaseAway` or psycopg.OperationalError (a deadlock, a lock timeout) with nothing written: the caller
+    keeps what ended and comes again. An outcome that PostgreSQL refuses is recorded as a failure and holds up no other.
+    """
+    try:
+        return _exchange(session, appetite, ended, room)
+    except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError) as error:
+        if not ended:
+            raise
+        logger.warning("A batch of %s outcomes was refused (%s); recording them one by one.", len(ended), error)
+        return _one_by_one(session, appetite, ended)
+
+
+def _exchange(session: Session, appetite: Appetite, ended: Sequence[Ended], room: int) -> Exchanged:
+    with session.transaction():
+        recorded = record(session, appetite.worker_id, ended) if ended else Recorded()
+        claimed = claim(session, appetite, room) if room > 0 else []
+    return Exchanged(claimed, recorded)
+
+
+def _one_by_one(session: Session, appetite: Appetite, ended: Sequence[Ended]) -> Exchanged:
+    result = Exchanged()
+    for end in ended:
+        try:
+            single = _exchange(session, appetite, [end], 0)
+        except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError) as error:
+            refusal = Failed(f"The outcome of this run could not be stored: {error}")
+            single = _exchange(session, appetite, [replace(end, outcome=refusal)], 0)
+        result.recorded.changes += single.recorded.changes
+        result.recorded.lost += single.recorded.lost
+    return result

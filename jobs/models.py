@@ -1,0 +1,187 @@
+"""The rows: jobs, their edges, their history, and the workers that are alive.
+
+PostgreSQL refuses impossible rows by the constraints below. Nothing here changes a status: `jobs.lifecycle` does.
+Indexes exist where a hot path reads, and cover live rows only, so that history costs the hot paths nothing.
+"""
+
+import uuid
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from jobs.ids import uuid7
+from jobs.states import FINAL, EventKind, OnFailure, Phase, Status
+
+_FINAL = sorted(FINAL)
+
+
+class Job(models.Model):
+    """One piece of work: a type, a payload, and where it stands."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    type = models.CharField(max_length=100)
+    queue = models.CharField(max_length=100, default="default")
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.PENDING)
+    priority = models.FloatField(default=2.0, help_text="1 (High) to 3 (Low); fractions are allowed.")
+    payload = models.JSONField(default=dict)
+
+    scheduled_at = models.DateTimeField(db_default=Now(), help_text="When the caller asked for it; never changes.")
+    run_at = models.DateTimeField(db_default=Now(), help_text="When it may next be claimed.")
+    created_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(null=True, help_text="When the latest attempt was claimed.")
+    finished_at = models.DateTimeField(null=True)
+
+    attempt = models.IntegerField(default=0, help_text="How often it was claimed; never goes down.")
+    attempts_refunded = models.IntegerField(default=0, help_text="Claims that do not count against max_attempts.")
+    max_attempts = models.IntegerField(default=3)
+    worker_id = models.UUIDField(null=True)  # no foreign key: a worker's row may go while its claim stands
+    unmet = models.IntegerField(default=0, help_text="Parents that are not settled yet.")
+
+    result = models.JSONField(null=True)
+    last_error = models.TextField(default="", blank=True)
+    cancel_requested_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = "job"
+        constraints = [
+            models.CheckConstraint(name="dilamme_job_status_known", condition=Q(status__in=Status.values)),
+            models.CheckConstraint(
+                name="dilamme_job_finished_iff_final",
+                condition=Q(finished_at__isnull=False, status__in=_FINAL)
+                | (Q(finished_at__isnull=True) & ~Q(status__in=_FINAL)),
+            ),
+            models.CheckConstraint(
+                name="dilamme_job_worker_iff_processing",
+                condition=Q(worker_id__isnull=False, status=Status.PROCESSING)
+                | (Q(worker_id__isnull=True) & ~Q(status=Status.PROCESSING)),
+            ),
+            models.CheckConstraint(name="dilamme_job_priority_range", condition=Q(priority__gte=1, priority__lte=3)),
+            models.CheckConstraint(
+                name="dilamme_job_attempts_range",
+                condition=Q(attempts_refunded__gte=0, attempts_refunded__lte=F("attempt")),
+            ),
+            models.CheckConstraint(
+                name="dilamme_job_max_attempts_range", condition=Q(max_attempts__gte=1, max_attempts__lte=1000)
+            ),
+            models.CheckConstraint(name="dilamme_job_unmet_not_negative", condition=Q(unmet__gte=0)),
+            models.CheckConstraint(
+                name="dilamme_job_blocked_does_not_run", condition=Q(unmet=0) | ~Q(status=Status.PROCESSING)
+            ),
+            models.CheckConstraint(name="dilamme_job_has_names", condition=~Q(type="") & ~Q(queue="")),
+        ]
+        indexes = [
+            # The claim: one range per queue and priority, oldest first.
+            models.Index(
+                "queue", "priority", "run_at", "id",
+                name="dilamme_job_ready", condition=Q(status=Status.PENDING, unmet=0),
+            ),
+            # Rescue, and what a worker still holds after an outage.
+            models.Index("worker_id", name="dilamme_job_running", condition=Q(status=Status.PROCESSING)),
+            # The dead letters, newest first; written on the last failure only.
+            models.Index("id", name="dilamme_job_dead", condition=Q(status=Status.FAILED)),
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.id}"
+
+    @property
+    def attempts_used(self) -> int:
+        """How many attempts count against `max_attempts`."""
+        return self.attempt - self.attempts_refunded
+
+    def phase(self, now: datetime | None = None) -> Phase:
+        """Return where the job stands, more precisely than its status; `now` defaults to this host's clock."""
+        if self.status == Status.PENDING:
+            if self.unmet:
+                return Phase.BLOCKED
+            if self.run_at > (now or timezone.now()):
+                return Phase.RETRYING if self.attempts_used and self.last_error else Phase.SCHEDULED
+            return Phase.READY
+        if self.status == Status.PROCESSING:
+            return Phase.CANCELLING if self.cancel_requested_at else Phase.RUNNING
+        return Phase(self.status)
+
+    @property
+    def duration(self) -> timedelta | None:
+        """How long the latest attempt took, from claim to end; None while it has not ended."""
+        return self.finished_at - self.started_at if self.finished_at and self.started_at else None
+
+
+class DeadLetter(Job):
+    """A job out of attempts. A view of `Job`, not a table."""
+
+    class Meta:
+        proxy = True
+        verbose_name = "dead letter"
+
+
+class JobDependency(models.Model):
+    """An edge: `child` waits until `parent` is settled."""
+
+    child = models.ForeignKey(Job, models.CASCADE, related_name="parent_edges", db_index=False)
+    parent = models.ForeignKey(Job, models.CASCADE, related_name="child_edges")
+    on_failure = models.CharField(max_length=6, choices=OnFailure.choices, default=OnFailure.CANCEL)
+    settled = models.BooleanField(default=False, help_text="Whether the child has been told; it is told once.")
+
+    class Meta:
+        verbose_name = "dependency"
+        verbose_name_plural = "dependencies"
+        constraints = [
+            models.UniqueConstraint(fields=["child", "parent"], name="dilamme_dependency_once"),
+            models.CheckConstraint(name="dilamme_dependency_not_itself", condition=~Q(child=F("parent"))),
+            models.CheckConstraint(
+                name="dilamme_dependency_on_failure_known", condition=Q(on_failure__in=OnFailure.values)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.child_id} after {self.parent_id}"
+
+
+class JobEvent(models.Model):
+    """One row of history: what happened to a job, when, and by whom. One per ended attempt, not per breath."""
+
+    # No constraint in the database: checking it would lock the job's row once more for each event.
+    job = models.ForeignKey(Job, models.CASCADE, related_name="events", db_constraint=False, db_index=False)
+    kind = models.CharField(max_length=16, choices=EventKind.choices)
+    at = models.DateTimeField(db_default=Now())
+    attempt = models.IntegerField()
+    worker_id = models.UUIDField(null=True)
+    started_at = models.DateTimeField(null=True, help_text="When this attempt was claimed.")
+    duration = models.FloatField(null=True, help_text="Seconds the handler ran.")
+    actor = models.CharField(max_length=150, default="", help_text="Who did it, when it was not the worker.")
+    error = models.TextField(default="")
+    traceback = models.TextField(default="")
+
+    class Meta:
+        verbose_name = "event"
+        indexes = [models.Index("job", "id", name="dilamme_event_of_job")]
+        constraints = [
+            models.CheckConstraint(name="dilamme_event_kind_known", condition=Q(kind__in=EventKind.values))
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} (attempt {self.attempt})"
+
+
+class Worker(models.Model):
+    """A worker process that is alive, or was until its lease ran out. The id belongs to one process start."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    name = models.CharField(max_length=200, help_text="Host and process id.")
+    queues = models.JSONField(null=True, help_text="The queues it serves; empty for all.")
+    types = models.JSONField(default=list, help_text="The job types it knows.")
+    concurrency = models.IntegerField()
+    listening = models.BooleanField(default=False, help_text="Whether notifications reach it; otherwise it polls.")
+    stopping = models.BooleanField(default=False)
+    started_at = models.DateTimeField(db_default=Now())
+    lease_expires_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = "worker"
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,28 @@
+-- Tell the children of jobs that have just become final.
+--
+-- A statement of its own, after the one that ended the parents: a child committed while that one waited for the
+-- parent's lock is visible only to a new snapshot. Each edge is settled once (a parent may fail, be retried and then
+-- complete); children are locked in ascending id; only the writer that brings a count to zero wakes workers.
+with settled as (
+  update dilamme_jobdependency d
+  set settled = true
+  where d.parent_id = any(%(ids)s::uuid[]) and not d.settled
+    and (d.on_failure = 'run' or exists (
+      select from dilamme_job p where p.id = d.parent_id and p.status || '' = 'completed'))
+  returning d.child_id
+),
+told as (select child_id, count(*) as n from settled group by child_id),
+held as (select j.id from dilamme_job j where j.id in (select child_id from told) order by j.id for update),
+released as (
+  update dilamme_job j
+  set unmet = j.unmet - told.n,
+    run_at = case when j.unmet = told.n then greatest(j.run_at, clock_timestamp()) else j.run_at end
+  from told join held on held.id = told.child_id
+  where j.id = told.child_id
+  returning j.id, j.queue, j.run_at, j.unmet, j.status
+),
+woken as (
+  select pg_notify('dilamme_wakeup', case when run_at <= clock_timestamp() then queue else queue || '@later' end)
+  from (select queue, min(run_at) as run_at from released where unmet = 0 and status = 'pending' group by queue) due
+)
+select id, (select count(*) from woken) from released where unmet = 0 and status = 'pending'

@@ -1,0 +1,74 @@
+"""Turns values from user code into what PostgreSQL can store, or says exactly why it cannot.
+
+`text` never fails: errors and tracebacks must always land. `json_text` is strict and never alters a value: a payload
+or a result is stored as it is or refused, with the place named. Nothing here touches the database.
+"""
+
+import json
+import math
+import re
+from typing import Any
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"
+
+
+class NotStorable(ValueError):
+    """The value is no JSON that PostgreSQL can store; the text names the place and the reason."""
+
+
+def text(value: str, limit: int) -> str:
+    """Return `value` without NUL and lone surrogates (each becomes U+FFFD), cut to `limit` characters with a mark."""
+    clean = _UNSTORABLE.sub(_REPLACEMENT, value)
+    if len(clean) <= limit:
+        return clean
+    mark = f" ... [{len(clean) - limit} characters cut] ... "
+    head = limit * 2 // 3
+    return clean[:head] + mark + clean[len(clean) - (limit - head) :]
+
+
+def json_text(value: Any, limit: int, name: str) -> str:
+    """Return `value` as JSON text of at most `limit` bytes; `NotStorable` calls the value `name`."""
+    try:
+        encoded = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        size = len(encoded.encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotStorable(_complaint(value, name) or f"{name} is not JSON: {error}") from None
+    if "\\u0000" in encoded and (complaint := _complaint(value, name)):
+        raise NotStorable(complaint)
+    if size > limit:
+        way_out = "keep large data in a file or a table and pass its name or id"
+        raise NotStorable(f"{name} is {size:,} bytes of JSON; at most {limit:,} are stored: {way_out}.")
+    return encoded
+
+
+def _complaint(value: Any, path: str, depth: int = 0) -> str:
+    """Return what is wrong with the first unstorable part of `value`, or an empty string."""
+    if depth > 100:
+        return f"{path} is nested more than 100 levels deep."
+    match value:
+        case None | bool() | int():
+            return ""
+        case float():
+            return "" if math.isfinite(value) else f"{path} is {value}, which JSON cannot express; use None or a string."
+        case str():
+            return _text_complaint(value, path)
+        case dict():
+            parts = [(key, f"{path}.{key}", item) for key, item in value.items()]
+            for key, _, _ in parts:
+                if not isinstance(key, str):
+                    return f"{path} has the key {key!r} of type {type(key).__name__}; JSON keys are strings."
+            checks = (_text_complaint(k, f"a key of {path}") or _complaint(v, p, depth + 1) for k, p, v in parts)
+            return next(filter(None, checks), "")
+        case list() | tuple():
+            return next(filter(None, (_complaint(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value))), "")
+        case _:
+            kinds = "None, bool, int, float, str, list and dict"
+            return f"{path} is of type {type(value).__name__}, which is not JSON; use {kinds}."
+
+
+def _text_complaint(value: str, path: str) -> str:
+    if not (found := _UNSTORABLE.search(value)):
+        return ""
+    what = "a NUL character" if found.group() == "\x00" else "half of a surrogate pair"
+    return f"{path} contains {what} at position {found.start()}, which PostgreSQL cannot store; remove it."

@@ -1,0 +1,1 @@
+"""An app whose handlers run in the worker processes of the tests."""

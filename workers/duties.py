@@ -1,0 +1,134 @@
+"""What a worker does by the clock: polling, looking ahead, sweeping, timeouts, and watching its own pool.
+
+All of it hangs on the worker's timing wheel. A duty that finds the database away is skipped; its next turn comes.
+"""
+
+import functools
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+
+from jobs import lifecycle
+from jobs.claims import Ended
+from jobs.conf import settings
+from jobs.enqueueing import horizon
+from jobs.errors import DatabaseAway
+from jobs.lifecycle import Presence
+from jobs.queries import Row, Session
+from jobs.signals import ByWorker, announce
+from scheduling import TimingWheel
+from workers.ahead import ClaimAhead
+from workers.ears import Ears
+from workers.pool import Pool
+
+logger = logging.getLogger("dilamme.worker")
+
+_POLL_WHEN_DEAF = 1.0  # seconds between polls at most while notifications do not arrive
+_WATCH_INTERVAL = 1.0  # seconds between two looks at the pool
+_UPCOMING = 500  # due times on the wheel at once
+_COALESCE = 0.005  # seconds within which calls to look ahead are one
+
+
+class Duties:
+    """The recurring work of one worker; every method runs on the loop's thread."""
+
+    def __init__(
+        self,
+        *,
+        wheel: "TimingWheel[object, Callable[[], None]]",
+        session: Session,
+        pool: Pool,
+        ahead: ClaimAhead,
+        ears: Ears,
+        presence: Presence,
+        work_is_due: Callable[[], None],
+    ) -> None:
+        self._wheel = wheel
+        self._session = session
+        self._pool = pool
+        self._ahead = ahead
+        self._ears = ears
+        self._presence = presence
+        self._work_is_due = work_is_due
+        self._starts_seen = 0
+
+    def begin(self) -> None:
+        """Hang the duties on the wheel."""
+        now = time.monotonic()
+        self._wheel.insert("poll", now + settings.POLL_INTERVAL, self._poll)
+        self._wheel.insert("watch", now + _WATCH_INTERVAL, self._watch)
+        self._wheel.insert("sweep", now + settings.SWEEP_INTERVAL * random.random(), self._sweep)  # noqa: S311  spreads them
+        self.look_ahead_soon()
+
+    def look_ahead_soon(self) -> None:
+        """Have the next due times loaded; calls in quick succession are one."""
+        if "look ahead" not in self._wheel:
+            self._wheel.insert("look ahead", time.monotonic() + _COALESCE, self._look_ahead)
+
+    def watch_timeouts(self) -> None:
+        """Put the timeouts of runs that have just started on the wheel."""
+        for run in self._pool.started():
+            limit = run.kind.timeout if run.kind else None
+            if limit is not None:
+                key = ("timeout", run.claim.id, run.claim.attempt)
+                self._wheel.insert(key, run.started + limit, functools.partial(self._pool.time_out, run))
+
+    def forget_timeouts(self, ended: Sequence[Ended]) -> None:
+        """Take the timeouts of runs that have ended off the wheel."""
+        for end in ended:
+            self._wheel.cancel(("timeout", end.claim.id, end.claim.attempt))
+
+    def _poll(self) -> None:
+        """Look for what no notification told of."""
+        self._presence.listening = self._ears.is_open
+        interval = settings.POLL_INTERVAL if self._ears.is_open else min(settings.POLL_INTERVAL, _POLL_WHEN_DEAF)
+        self._wheel.insert("poll", time.monotonic() + interval, self._poll)
+        self._work_is_due()
+        self._look_ahead()
+        if self._pool.running:
+            for (job_id,) in self._ask("asked_to_stop", worker=self._presence.worker_id):
+                self._pool.cancel(job_id)
+
+    def _look_ahead(self) -> None:
+        """Put the next due times on the wheel, so that a job starts at its time and nobody polls hard for it."""
+        queues = None if self._presence.queues is None else list(self._presence.queues)
+        rows = self._ask("upcoming", queues=queues, horizon=horizon(), room=_UPCOMING)
+        now = time.monotonic()
+        for (seconds,) in rows:
+            due = now + max(0.0, seconds)
+            self._wheel.insert(("due", int(due * 1000)), due, self._work_is_due)
+        if len(rows) == _UPCOMING:
+            self._wheel.insert("look ahead", now + max(0.0, rows[-1][0]), self._look_ahead)
+
+    def _sweep(self) -> None:
+        """Take jobs back from workers that were lost."""
+        self._wheel.insert("sweep", time.monotonic() + settings.SWEEP_INTERVAL, self._sweep)
+        try:
+            changes = lifecycle.rescue(self._session)
+        except (DatabaseAway, psycopg.Error) as error:
+            logger.warning("The sweep for lost workers failed, the next one follows: %s", error)
+            return
+        announce(ByWorker, changes)
+        if changes:
+            self.look_ahead_soon()
+
+    def _watch(self) -> None:
+        """Give back what was claimed ahead and does not get its turn; say what blocks the event loop."""
+        self._wheel.insert("watch", time.monotonic() + _WATCH_INTERVAL, self._watch)
+        if self._pool.waiting and self._pool.starts == self._starts_seen:
+            self._ahead.forget()
+            self._pool.hand_back_waiting("Claimed ahead, but every slot stayed busy.")
+        self._starts_seen = self._pool.starts
+        if blocked := self._pool.report_blocked_loop():
+            logger.warning("The event loop is blocked %s. Async handlers must await, or be sync.", blocked)
+
+    def _ask(self, statement: str, **parameters: Any) -> list[Row]:
+        try:
+            return self._session.fetch(statement, **parameters)
+        except (DatabaseAway, psycopg.Error) as error:
+            logger.warning("The worker could not look for %s: %s", statement.replace("_", " "), error)
+            return []

@@ -1,0 +1,233 @@
+"""The jobs a worker process holds: those that wait in the heap and those that run, and the threads that run them.
+
+Sync handlers run in threads, async ones on one event loop; together never more than `concurrency`. A thread that has
+finished takes the next job from the heap itself, so that the loop is not needed between two short jobs. Nothing here
+knows the database: outcomes are collected by the loop.
+"""
+
+import queue
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from jobs.claims import Claim, Ended
+from jobs.context import Context
+from jobs.outcomes import Cancelled, Failed, Outcome, Released
+from jobs.registry import JobType, registry
+from scheduling import Aging, ReadyHeap
+from workers import connections, executor
+from workers.async_lane import HANDLER_THREAD, AsyncLane
+from workers.wakeup import Wakeup
+
+_KEEP_CONNECTIONS = 1.0  # seconds a thread waits for its next job before it closes its database connections
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A claim that has been started."""
+
+    claim: Claim
+    kind: JobType | None
+    context: Context
+    started: float = field(default_factory=time.monotonic)
+    is_settled: bool = False  # its outcome has been given: whatever the handler still does counts for nothing
+
+
+class Pool:
+    """Starts what the heap says, and keeps the outcomes until they are collected. Safe to call from any thread."""
+
+    def __init__(self, concurrency: int, aging: Aging, wakeup: Wakeup) -> None:
+        self._concurrency = concurrency
+        self._wakeup = wakeup
+        self._lock = threading.Lock()
+        self._heap: ReadyHeap[Claim] = ReadyHeap(aging)
+        self._running: dict[uuid.UUID, Run] = {}
+        self._zombies = 0  # settled runs whose handler has not returned: their slot stays taken
+        self._outcomes: deque[Ended] = deque()
+        self._started: deque[Run] = deque()  # those with a timeout, for the loop to watch
+        self._starts = 0
+        self._threads: list[threading.Thread] = []
+        self._idle_threads = 0
+        self._handed: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
+        self._lane = AsyncLane(self._async_ended)
+
+    # What the loop does
+
+    def push(self, claims: Iterable[Claim], now: float) -> None:
+        """Take in what was claimed; `now` is the database's time, in seconds since 1970."""
+        with self._lock:
+            for claim in claims:
+                self._heap.push(
+                    claim.id, claim, priority=claim.priority, run_at=claim.run_at, created_at=claim.created_at, now=now
+                )
+            self._heap.rescore(now)
+
+    def fill(self) -> None:
+        """Start the most urgent jobs while there are free slots."""
+        with self._lock:
+            while run := self._next():
+                self._hand_to_thread(run)
+
+    def collect(self) -> list[Ended]:
+        """Return how runs have ended since the last call."""
+        return [self._outcomes.popleft() for _ in range(len(self._outcomes))]
+
+    def started(self) -> list[Run]:
+        """Return the runs with a timeout that have started since the last call."""
+        return [self._started.popleft() for _ in range(len(self._started))]
+
+    @property
+    def held(self) -> int:
+        """How many jobs count against what may be claimed: waiting, running, and overdue ones that still run."""
+        with self._lock:
+            return len(self._heap) + len(self._running) + self._zombies
+
+    @property
+    def waiting(self) -> int:
+        """How many were claimed and not started."""
+        return len(self._heap)
+
+    @property
+    def running(self) -> int:
+        """How many runs have no outcome yet."""
+        return len(self._running)
+
+    @property
+    def has_outcomes(self) -> bool:
+        """Whether there is something to collect."""
+        return bool(self._outcomes)
+
+    @property
+    def starts(self) -> int:
+        """How many runs were ever started."""
+        return self._starts
+
+    def holds(self, claim: Claim) -> bool:
+        """Whether this very attempt is waiting or running here, or waits to be collected."""
+        with self._lock:
+            run = self._running.get(claim.id)
+            collected = any(end.claim.id == claim.id and end.claim.attempt == claim.attempt for end in self._outcomes)
+            return claim.id in self._heap or collected or (run is not None and run.claim.attempt == claim.attempt)
+
+    # What ends a job other than its handler
+
+    def time_out(self, run: Run) -> None:
+        """Give a run that is past its timeout its outcome; tell the handler, which may take a while to stop."""
+        assert run.kind is not None  # noqa: S101  only a known type has a timeout
+        self._settle(run, Failed(f"Timed out: it ran longer than the {run.kind.timeout:g} s that {run.claim.type} may take."))
+
+    def cancel(self, job_id: uuid.UUID) -> None:
+        """Pass on that somebody does not want this job any more; harmless if it is not here."""
+        with self._lock:
+            if (claim := self._heap.get(job_id)) is not None:
+                self._heap.discard(job_id)
+                self._outcomes.append(Ended(claim, Cancelled("Cancelled before it started.")))
+            run = self._running.get(job_id)
+        if run is not None:
+            run.context.stop()
+        self._wakeup.set()
+
+    def hand_back_waiting(self, reason: str) -> None:
+        """Give up every job that was claimed and not started."""
+        with self._lock:
+            self._outcomes.extend(Ended(claim, Released(reason)) for claim in self._heap.drain())
+
+    def hand_back_running(self, reason: str) -> None:
+        """Give up every job that runs; what its handler still does is fenced off."""
+        for run in list(self._running.values()):
+            self._settle(run, Released(reason))
+
+    def report_blocked_loop(self) -> str:
+        """Return what blocks the event loop, if anything does."""
+        return self._lane.blocked_by()
+
+    def close(self) -> None:
+        """Stop the threads that are idle and the event loop. Handlers that never return are left to the process's end."""
+        for _ in self._threads:
+            self._handed.put(None)
+        self._lane.close()
+        for thread in self._threads:
+            thread.join(timeout=0 if self._zombies else 5)
+
+    # Starting and ending
+
+    def _next(self) -> Run | None:
+        """Start the head of the heap if a slot is free: an async one on its loop; a sync one is returned to be run."""
+        while self._heap and len(self._running) + self._zombies < self._concurrency:
+            claim = self._heap.pop()
+            kind = registry.find(claim.type)
+            context = Context(job_id=claim.id, type=claim.type, queue=claim.queue, attempt=claim.attempt)
+            run = Run(claim, kind, context)
+            self._running[claim.id] = run
+            self._starts += 1
+            if kind is not None and kind.timeout is not None:
+                self._started.append(run)
+            if kind is None or not kind.is_async:
+                return run
+            self._lane.start(run)
+        return None
+
+    def _hand_to_thread(self, run: Run) -> None:
+        if self._idle_threads > 0:
+            self._idle_threads -= 1
+        else:
+            thread = threading.Thread(target=self._work, name=f"{HANDLER_THREAD}-{len(self._threads)}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        self._handed.put(run)
+
+    def _work(self) -> None:
+        """Run sync handlers, one after the other, until told to end."""
+        while (run := self._wait_for_run()) is not None:
+            following: Run | None = run
+            while following is not None:
+                outcome = executor.run(following.kind, following.claim, following.context)
+                following = self._ended(following, outcome)
+        connections.close_all()
+
+    def _wait_for_run(self) -> Run | None:
+        try:
+            return self._handed.get(timeout=_KEEP_CONNECTIONS)
+        except queue.Empty:
+            connections.close_all()
+            return self._handed.get()
+
+    def _ended(self, run: Run, outcome: Outcome) -> Run | None:
+        """Note how a run ended, and return the next one for the same thread."""
+        with self._lock:
+            self._note(run, outcome)
+            following = self._next()
+            if following is None:
+                self._idle_threads += 1
+        self._wakeup.set()
+        return following
+
+    def _async_ended(self, run: Run, outcome: Outcome) -> None:
+        with self._lock:
+            self._note(run, outcome)
+            if following := self._next():
+                self._hand_to_thread(following)
+        self._wakeup.set()
+
+    def _note(self, run: Run, outcome: Outcome) -> None:
+        if run.is_settled:
+            self._zombies -= 1
+            return
+        run.is_settled = True
+        del self._running[run.claim.id]
+        self._outcomes.append(Ended(run.claim, outcome, time.monotonic() - run.started))
+
+    def _settle(self, run: Run, outcome: Outcome) -> None:
+        """Give a run its outcome while its handler still runs."""
+        with self._lock:
+            if run.is_settled:
+                return
+            self._note(run, outcome)
+            self._zombies += 1
+        run.context.stop()
+        if run.kind is not None and run.kind.is_async:
+            self._lane.cancel(run)
+        self._wakeup.set()

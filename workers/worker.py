@@ -1,0 +1,252 @@
+"""One worker process: the loop that claims jobs, has them run, and hands in how they ended.
+
+The loop owns the timing wheel and the claims; the pool runs handlers; a thread each listens, beats and broadcasts. It
+writes nothing itself: `jobs.lifecycle` does. Its waits are on the monotonic clock; what is due, the database decides.
+"""
+
+import logging
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import psycopg
+
+from jobs import lifecycle
+from jobs.claims import Claim, Ended
+from jobs.conf import settings
+from jobs.errors import DatabaseAway
+from jobs.lifecycle import Appetite, Presence
+from jobs.queries import WorkerSession
+from jobs.registry import registry
+from jobs.signals import ByWorker, announce
+from jobs.states import Status
+from scheduling import TimingWheel
+from workers.ahead import ClaimAhead
+from workers.broadcast import Broadcaster
+from workers.duties import Duties
+from workers.ears import Ears
+from workers.heartbeat import Heartbeat
+from workers.pool import Pool
+from workers.wakeup import Wakeup
+
+logger = logging.getLogger("dilamme.worker")
+
+_LONGEST_SLEEP = 60.0  # seconds
+_OUTCOMES_PER_EXCHANGE = 1000
+_FIRST_RETRY, _LAST_RETRY = 0.05, 5.0  # seconds between exchanges while the database is away
+_LAST_WORDS = 5.0  # seconds a stopping worker tries to report what it has, when the database is away
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How one worker process is to work."""
+
+    queues: Sequence[str] | None = None  # None for all
+    concurrency: int = 10
+    grace: float = 30.0  # seconds
+    drain: bool = False  # end once nothing is due
+
+
+class Worker:
+    """Runs jobs until it is stopped."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._wakeup = Wakeup()
+        self._wheel: TimingWheel[object, Callable[[], None]] = TimingWheel(start=time.monotonic())
+        self._pool = Pool(plan.concurrency, settings.AGING, self._wakeup)
+        self._ahead = ClaimAhead(plan.concurrency, 2 * settings.CLAIM_BATCH)
+        self._session = WorkerSession()
+        self._presence = Presence(
+            worker_id=uuid.uuid4(),
+            name=f"{socket.gethostname()}:{os.getpid()}",
+            concurrency=plan.concurrency,
+            queues=plan.queues,
+            types=sorted(kind.name for kind in registry),
+        )
+        self._appetite = Appetite(self.worker_id, plan.queues)
+        self._ears = Ears(plan.queues, self._wakeup)
+        self._heartbeat = Heartbeat(self._presence)
+        self._broadcaster = Broadcaster()
+        self._duties = Duties(
+            wheel=self._wheel,
+            session=self._session,
+            pool=self._pool,
+            ahead=self._ahead,
+            ears=self._ears,
+            presence=self._presence,
+            work_is_due=self._become_hungry,
+        )
+        self._unreported: list[Ended] = []
+        self._is_hungry = True  # whether there may be due jobs that nobody has claimed
+        self._failures = 0  # exchanges in a row that found the database away
+        self._retry_at = 0.0
+        self._stop_requests = 0
+
+    @property
+    def worker_id(self) -> uuid.UUID:
+        """The identity of this process start."""
+        return self._presence.worker_id
+
+    def stop(self) -> None:
+        """Ask the worker to stop; asked again, it does not wait for running handlers. Safe in a signal handler."""
+        self._stop_requests += 1
+        self._wakeup.set()
+
+    def run(self) -> int:
+        """Work until stopped, or with `drain` until nothing is due; returns 0, or 1 if an outcome stayed unreported."""
+        for thread in (self._heartbeat, self._broadcaster, self._ears):
+            thread.start()
+        self._duties.begin()
+        try:
+            while not self._is_done():
+                self._turn()
+        except Exception:
+            logger.exception("The worker's loop failed; handing back what it holds.")
+            self._stop_requests = 2
+            self._finish()
+            return 1
+        return self._finish()
+
+    def _turn(self) -> None:
+        self._advance_timers()
+        self._heed()
+        self._exchange()
+        self._pool.fill()
+        self._duties.watch_timeouts()
+        self._sleep()
+
+    def _is_done(self) -> bool:
+        if self._stop_requests:
+            return True
+        return self._plan.drain and not (self._is_hungry or self._pool.held or self._pool.has_outcomes or self._unreported)
+
+    def _advance_timers(self) -> None:
+        for _, action in self._wheel.advance(time.monotonic()):
+            action()
+
+    def _heed(self) -> None:
+        """Act on what was heard since the last turn."""
+        heard = self._ears.take()
+        self._is_hungry |= heard.work
+        if heard.later:
+            self._duties.look_ahead_soon()
+        for job_id in heard.cancelled:
+            self._pool.cancel(job_id)
+
+    def _exchange(self) -> None:
+        """Hand in what ended, take what fits: one transaction."""
+        collected = self._pool.collect()
+        self._duties.forget_timeouts(collected)
+        self._unreported += collected
+        ended, room = self._unreported[:_OUTCOMES_PER_EXCHANGE], self._room()
+        if not (ended or room) or time.monotonic() < self._retry_at:
+            return
+        try:
+            if self._failures:
+                self._adopt()
+            result = lifecycle.exchange(self._session, self._appetite, ended, room)
+        except (DatabaseAway, psycopg.OperationalError) as error:
+            self._note_failure(error)
+            return
+        self._failures = 0
+        del self._unreported[: len(ended)]
+        self._ahead.observe(ended)
+        self._take_in(result.claimed)
+        self._is_hungry = self._is_hungry and len(result.claimed) == room
+        self._tell(result)
+
+    def _room(self) -> int:
+        """How many jobs to ask for: none while nothing is known to be due, or while the reserve is half full."""
+        if not self._is_hungry or self._stop_requests:
+            return 0
+        reserve = self._ahead.size
+        if reserve and self._pool.waiting > reserve // 2:
+            return 0
+        return max(0, min(self._plan.concurrency + reserve - self._pool.held, settings.CLAIM_BATCH))
+
+    def _take_in(self, claims: Sequence[Claim]) -> None:
+        if claims:
+            self._pool.push(claims, now=claims[-1].claimed_at)
+
+    def _tell(self, result: lifecycle.Exchanged) -> None:
+        """Say what happened, after the commit."""
+        for lost in result.recorded.lost:
+            logger.warning(
+                "Attempt %s of %s %s ended, but its claim was no longer ours: nothing was written about it.",
+                lost.claim.attempt, lost.claim.type, lost.claim.id,
+            )  # fmt: skip
+        if any(change.status == Status.PENDING for change in result.recorded.changes):
+            self._duties.look_ahead_soon()
+        announce(ByWorker, result.recorded.changes)
+
+    def _note_failure(self, error: Exception) -> None:
+        """Keep what ended, and come again later."""
+        delay = min(_FIRST_RETRY * 2**self._failures, _LAST_RETRY)
+        self._failures = min(self._failures + 1, 20)
+        self._retry_at = time.monotonic() + delay
+        self._wheel.insert("retry the exchange", self._retry_at, self._become_hungry)
+        logger.warning("Nothing could be exchanged with the database, trying again in %.2f s: %s", delay, error)
+
+    def _adopt(self) -> None:
+        """Take in claims that were committed while the connection broke, before we heard of them."""
+        known = {(end.claim.id, end.claim.attempt) for end in self._unreported}
+        self._take_in([
+            claim for claim in lifecycle.held(self._session, self.worker_id)
+            if (claim.id, claim.attempt) not in known and not self._pool.holds(claim)
+        ])  # fmt: skip
+
+    def _become_hungry(self) -> None:
+        self._is_hungry = True
+
+    def _sleep(self) -> None:
+        """Wait for an outcome, a notification, a signal, or time; not at all while there is more to take."""
+        now = time.monotonic()
+        if now >= self._retry_at and self._room():
+            return
+        due = self._wheel.next_expiry()
+        self._wakeup.wait(_LONGEST_SLEEP if due is None else min(due - now, _LONGEST_SLEEP))
+
+    def _finish(self) -> int:
+        """Stop in order: hand back what waits, let what runs end within the grace, hand back the rest, leave."""
+        self._presence.stopping = True
+        self._pool.hand_back_waiting("The worker was stopping before this job had started.")
+        deadline = time.monotonic() + self._plan.grace
+        while self._pool.running and self._stop_requests < 2 and time.monotonic() < deadline:
+            self._wheel.insert("end of the grace", deadline, lambda: None)
+            self._advance_timers()
+            self._heed()
+            self._exchange()
+            self._duties.watch_timeouts()
+            if self._pool.running:
+                self._sleep()
+        self._pool.hand_back_running("The worker stopped before the handler had finished.")
+        everything_reported = self._report_the_rest()
+        self._leave()
+        return 0 if everything_reported else 1
+
+    def _report_the_rest(self) -> bool:
+        deadline = time.monotonic() + _LAST_WORDS
+        while True:
+            self._exchange()
+            if not (self._unreported or self._pool.has_outcomes):
+                return True
+            if time.monotonic() > deadline:
+                logger.error("%s outcomes could not be reported; their jobs will be rescued.", len(self._unreported))
+                return False
+            self._wakeup.wait(max(0.0, self._retry_at - time.monotonic()))
+
+    def _leave(self) -> None:
+        for thread in (self._heartbeat, self._ears, self._broadcaster):
+            thread.stop()
+        for thread in (self._heartbeat, self._ears, self._broadcaster):
+            thread.join(timeout=2)
+        try:
+            lifecycle.leave(self._session, self.worker_id)
+        except (DatabaseAway, psycopg.Error) as error:
+            logger.warning("The worker's row stays behind: %s", error)
+        self._session.close()
+        self._pool.close()
