@@ -3,6 +3,7 @@
 A host project needs the lines marked "Dilamme" and nothing of the rest.
 """
 
+import os
 from pathlib import Path
 
 import environ
@@ -13,7 +14,8 @@ env = environ.Env()
 
 DEBUG = env.bool("DEBUG", default=False)
 # Without a key of its own the host gets a new one at each start: sessions end with the process, nothing is guessable.
-SECRET_KEY = env("SECRET_KEY", default=get_random_secret_key())
+# Read past django-environ, which takes a value that begins with "$" for the name of another variable.
+SECRET_KEY = os.environ.get("SECRET_KEY") or get_random_secret_key()
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 
 INSTALLED_APPS = [

@@ -1,26 +1,24 @@
 """What `manage.py check` says about Dilamme: a sentence for each mistake, with the way out."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings as django_settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  the framework's word
 from django.db import connections
 
-from jobs.conf import Settings, problems
+from jobs.conf import Settings, given, problems
 
 
 @register("dilamme")
 def check_settings(**_: Any) -> list[CheckMessage]:
     """Refuse unknown settings and values of the wrong type or range."""
-    raw = getattr(django_settings, "DILAMME", {})
-    return [Error(problem, id="dilamme.E001") for problem in problems(raw)]
+    return [Error(problem, id="dilamme.E001") for problem in problems(given())]
 
 
 @register("dilamme")
 def check_database(**_: Any) -> list[CheckMessage]:
     """Refuse a database that is not PostgreSQL, or an alias that does not exist."""
-    raw = getattr(django_settings, "DILAMME", {})
-    alias = raw.get("DATABASE", Settings().DATABASE) if isinstance(raw, dict) else Settings().DATABASE
+    alias = _readable().get("DATABASE", Settings().DATABASE)
     if alias not in connections:
         text = f"DILAMME['DATABASE'] is {alias!r}, which is no alias in DATABASES ({', '.join(connections)})."
         return [Error(text, hint="Name one of them.", id="dilamme.E002")]
@@ -33,8 +31,13 @@ def check_database(**_: Any) -> list[CheckMessage]:
 @register("dilamme")
 def check_api_keys(**_: Any) -> list[CheckMessage]:
     """Say so when the REST API cannot let anybody in."""
-    raw = getattr(django_settings, "DILAMME", {})
-    if isinstance(raw, dict) and raw.get("API_KEYS"):
+    if _readable().get("API_KEYS"):
         return []
     hint = "Set DILAMME['API_KEYS'] = {'name': 'a long random key'}, or silence dilamme.W001 if you do not use it."
     return [Warning("The REST API refuses every request: no API key is configured.", hint=hint, id="dilamme.W001")]
+
+
+def _readable() -> Mapping[str, Any]:
+    """Return the settings as given; none if `check_settings` has to complain that they are no dict."""
+    raw = given()
+    return raw if isinstance(raw, Mapping) else {}

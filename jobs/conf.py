@@ -5,15 +5,22 @@ is found by `manage.py check` and raised, with the same text, by the first use.
 """
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
 from jobs.errors import ConfigurationError
+from jobs.limits import (
+    ATTEMPTS_RULE,
+    NAME_RULE,
+    PRIORITY_RULE,
+    valid_attempts,
+    valid_name,
+    valid_priority,
+)
 from scheduling import Aging, Backoff
 
 
@@ -50,34 +57,44 @@ class Settings:
     MAX_ERROR_CHARACTERS: int = 20_000  # of an error, and of a traceback; longer ones are cut with a mark
 
     # REST
-    API_KEYS: Mapping[str, str] = field(default_factory=dict)  # {name shown in the history: key}; none: REST refuses all
+    API_KEYS: Mapping[str, str] = field(default_factory=dict)  # {name kept in the history: key}; none: all are refused
 
     # Built-in handlers
     WEBHOOK_ALLOW_PRIVATE: bool = False  # may webhook_delivery connect to private addresses?
     LOG_DIRECTORIES: tuple[str, ...] = ()  # below which log_processing may read files
 
 
-def _at_least(bound: float) -> tuple[Callable[[Any], bool], str]:
-    return lambda value: math.isfinite(value) and value >= bound, f"a number of at least {bound:g}"
+_MOST = 1_000_000_000  # as seconds 31 years, which every timer can still count; as bytes all that jsonb can hold
+
+
+def _from(least: float) -> tuple[Callable[[Any], bool], str]:
+    return lambda value: least <= value <= _MOST, f"use a number from {least:g} to {_MOST:,}."
+
+
+def _are_api_keys(keys: Mapping[Any, Any]) -> bool:
+    plain = all(isinstance(text, str) and text.isascii() and text.isprintable() for text in (*keys, *keys.values()))
+    return plain and all(keys) and all(len(key) >= 16 for key in keys.values()) and len(set(keys.values())) == len(keys)
 
 
 _BOUNDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "POLL_INTERVAL": _at_least(0.05),
-    "LEASE": _at_least(1),
-    "SWEEP_INTERVAL": _at_least(0.1),
-    "DEFAULT_PRIORITY": (lambda value: 1 <= value <= 3, "a number from 1 (High) to 3 (Low)"),
-    "MAX_ATTEMPTS": (lambda value: 1 <= value <= 1000, "a whole number from 1 to 1000"),
-    "CONCURRENCY": _at_least(1),
-    "GRACE": _at_least(0),
-    "CLAIM_BATCH": (lambda value: 1 <= value <= 1000, "a whole number from 1 to 1000"),
-    "UNKNOWN_TYPE_DELAY": _at_least(0),
-    "MAX_PAYLOAD_BYTES": _at_least(2),
-    "MAX_RESULT_BYTES": _at_least(2),
-    "MAX_ERROR_CHARACTERS": _at_least(100),
+    "POLL_INTERVAL": _from(0.05),
+    "LEASE": _from(1),
+    "SWEEP_INTERVAL": _from(0.1),
+    "DEFAULT_QUEUE": (valid_name, NAME_RULE),
+    "DEFAULT_PRIORITY": (valid_priority, PRIORITY_RULE),
+    "MAX_ATTEMPTS": (valid_attempts, ATTEMPTS_RULE),
+    "CONCURRENCY": _from(1),
+    "GRACE": _from(0),
+    "CLAIM_BATCH": (lambda value: 1 <= value <= 1000, "use a whole number from 1 to 1000."),
+    "UNKNOWN_TYPE_DELAY": _from(0),
+    "MAX_PAYLOAD_BYTES": _from(2),
+    "MAX_RESULT_BYTES": _from(2),
+    "MAX_ERROR_CHARACTERS": _from(100),
     "API_KEYS": (
-        lambda keys: all(isinstance(k, str) and isinstance(v, str) and k and len(v) >= 16 for k, v in keys.items()),
-        "a dict of {name: key} with keys of at least 16 characters",
+        _are_api_keys,
+        "use a dict of {name: key}, with a different key for each name, of at least 16 characters; printable ASCII.",
     ),
+    "LOG_DIRECTORIES": (lambda value: all(isinstance(path, str) and path for path in value), "use a list of paths."),
 }
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
@@ -86,10 +103,15 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
+def given() -> Any:
+    """Return the `DILAMME` of the Django settings as it stands there, right or wrong."""
+    return getattr(django_settings, "DILAMME", {})
+
+
 def problems(raw: Any) -> list[str]:
     """Return what is wrong with a `DILAMME` dict: a sentence each, naming the setting, its value and the way out."""
     if not isinstance(raw, Mapping):
-        return [f"DILAMME is {raw!r}; it must be a dict of settings."]
+        return [f"DILAMME is of type {type(raw).__name__}; it must be a dict of settings."]
     found = []
     for name, value in raw.items():
         shown = "(hidden)" if name == "API_KEYS" else repr(value)
@@ -99,7 +121,7 @@ def problems(raw: Any) -> list[str]:
         elif not isinstance(value, _TYPES[name]) or (isinstance(value, bool) and _TYPES[name] is not bool):
             found.append(f"DILAMME[{name!r}] is {shown}; it must be {_describe(_TYPES[name])}.")
         elif name in _BOUNDS and not _BOUNDS[name][0](value):
-            found.append(f"DILAMME[{name!r}] is {shown}; it must be {_BOUNDS[name][1]}.")
+            found.append(f"DILAMME[{name!r}] is {shown}; {_BOUNDS[name][1]}")
     return found
 
 
@@ -120,15 +142,15 @@ class _Current:
 
     def get(self) -> Settings:
         """Return the whole of them; `ConfigurationError` lists every mistake."""
-        if self._built is None:
-            raw = getattr(django_settings, "DILAMME", {})
+        if (built := self._built) is None:
+            raw = given()
             if wrong := problems(raw):
                 raise ConfigurationError(" ".join(wrong))
-            self._built = Settings(**raw)
-        return self._built
+            self._built = built = Settings(**raw)
+        return built
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.get(), name)
 
 
-settings = _Current()
+settings = cast("Settings", _Current())  # read like one, checked like one

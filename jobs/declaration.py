@@ -79,8 +79,8 @@ def job(function: Callable[P, R] | None = None, /, *, name: str | None = None, *
     """
 
     def register(handler: Callable[P, R]) -> Task[P, R]:
-        kind = JobType(name=name or handler.__name__, handler=handler, **defaults)
-        _ = kind.schema  # a handler that no payload can fit is refused where it is written
+        own_name = str(getattr(handler, "__name__", handler))
+        kind = JobType(name=own_name if name is None else name, handler=handler, **defaults)
         registry.add(kind)
         return Task(kind, handler)
 

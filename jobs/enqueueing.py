@@ -4,11 +4,10 @@ One call is one statement, however many jobs it makes; only jobs that wait for o
 first. A rollback takes the jobs and the wake-up with it. What exists already is never changed here.
 """
 
-import datetime
-import math
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -18,13 +17,22 @@ from jobs import storable
 from jobs.conf import settings
 from jobs.errors import InvalidJob, InvalidPayload, UnknownDependency
 from jobs.ids import uuid7s
+from jobs.limits import (
+    ATTEMPTS_RULE,
+    DEPENDENCY_LIMIT,
+    EARLIEST,
+    LATEST,
+    NAME_RULE,
+    PRIORITY_RULE,
+    TIME_RULE,
+    valid_attempts,
+    valid_name,
+    valid_priority,
+)
 from jobs.models import Job
 from jobs.queries import DjangoSession, Session
-from jobs.registry import NAME_RULE, registry, valid_name
+from jobs.registry import registry
 from jobs.states import FINAL, OnFailure, Status
-
-DEPENDENCY_LIMIT = 10_000
-_ON_FAILURE = frozenset(OnFailure.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +41,9 @@ class Options:
 
     queue: str | None = None
     priority: float | None = None  # 1 High to 3 Low
-    run_at: datetime.datetime | None = None  # aware; None for now
+    run_at: datetime | None = None  # aware; None for now
     max_attempts: int | None = None
-    depends_on: Sequence[uuid.UUID] = field(default_factory=tuple)
+    depends_on: Collection[uuid.UUID] = field(default_factory=tuple)
     on_failure: str = OnFailure.CANCEL  # what the failure of a parent does to this job
 
 
@@ -54,7 +62,7 @@ def enqueue(type: str, payload: Mapping[str, Any] | None = None, **options: Any)
     Returns the job as stored. Raises `UnknownType`, `InvalidPayload`, `InvalidJob` or `UnknownDependency` before
     anything is written.
     """
-    return enqueue_many([NewJob(type, payload or {}, Options(**options))])[0]
+    return enqueue_many([NewJob(type, {} if payload is None else payload, Options(**options))])[0]
 
 
 def enqueue_many(new_jobs: Iterable[NewJob]) -> list[Job]:
@@ -65,7 +73,7 @@ def enqueue_many(new_jobs: Iterable[NewJob]) -> list[Job]:
     for job, id_ in zip(jobs, uuid7s(len(jobs)), strict=True):
         job.row.id = id_
     session = DjangoSession()
-    if any(job.options.depends_on for job in jobs):
+    if any(job.parents for job in jobs):
         with session.transaction():
             edges = _hold_parents(session, jobs)
             _insert(session, jobs)
@@ -83,7 +91,9 @@ aenqueue_many = sync_to_async(enqueue_many)
 class _Checked:
     row: Job
     payload: str  # JSON text, storable
-    options: Options
+    run_at: datetime | None
+    parents: list[uuid.UUID]
+    on_failure: OnFailure
 
 
 def _checked(new: NewJob) -> _Checked:
@@ -92,16 +102,17 @@ def _checked(new: NewJob) -> _Checked:
     row = Job(
         type=new.type,
         queue=_first(options.queue, kind.queue, settings.DEFAULT_QUEUE),
-        priority=float(_first(options.priority, kind.priority, settings.DEFAULT_PRIORITY)),
+        priority=_first(options.priority, kind.priority, settings.DEFAULT_PRIORITY),
         max_attempts=_first(options.max_attempts, kind.max_attempts, settings.MAX_ATTEMPTS),
-        payload=kind.normalise(new.payload),
     )
     _check(row, options)
+    row.priority = float(row.priority)
+    row.payload = kind.normalise(new.payload)
     try:
         payload = storable.json_text(row.payload, settings.MAX_PAYLOAD_BYTES, "payload")
     except storable.NotStorable as error:
         raise InvalidPayload(f"{new.type}: {error}") from None
-    return _Checked(row, payload, replace(options, depends_on=tuple(dict.fromkeys(options.depends_on))))
+    return _Checked(row, payload, _run_at(options.run_at), _parents(options.depends_on), OnFailure(options.on_failure))
 
 
 def _first(*values: Any) -> Any:
@@ -111,17 +122,39 @@ def _first(*values: Any) -> Any:
 def _check(row: Job, options: Options) -> None:
     if not valid_name(row.queue):
         raise InvalidJob(f"queue is {row.queue!r}; {NAME_RULE}", field="queue")
-    if not (math.isfinite(row.priority) and 1 <= row.priority <= 3):
-        raise InvalidJob(f"priority is {row.priority}; use 1 (High) to 3 (Low).", field="priority")
-    if not 1 <= row.max_attempts <= 1000:
-        raise InvalidJob(f"max_attempts is {row.max_attempts}; use 1 to 1000.", field="max_attempts")
-    if options.run_at is not None and timezone.is_naive(options.run_at):
-        raise InvalidJob(f"run_at is {options.run_at} without a time zone; use an aware datetime.", field="run_at")
-    if len(options.depends_on) > DEPENDENCY_LIMIT:
-        count = len(options.depends_on)
-        raise InvalidJob(f"{count} dependencies; at most {DEPENDENCY_LIMIT} are possible.", field="dependency_ids")
-    if options.on_failure not in _ON_FAILURE:
+    if not valid_priority(row.priority):
+        raise InvalidJob(f"priority is {row.priority!r}; {PRIORITY_RULE}", field="priority")
+    if not valid_attempts(row.max_attempts):
+        raise InvalidJob(f"max_attempts is {row.max_attempts!r}; {ATTEMPTS_RULE}", field="max_attempts")
+    if options.on_failure not in OnFailure.values:
         raise InvalidJob(f"on_failure is {options.on_failure!r}; use cancel or run.", field="on_failure")
+
+
+def _run_at(given: datetime | None) -> datetime | None:
+    """Return the time in UTC: PostgreSQL knows no offset of 16 hours or more."""
+    if given is None:
+        return None
+    if not isinstance(given, datetime):
+        raise InvalidJob(f"run_at is {given!r}; use an aware datetime.", field="scheduled_at")
+    if timezone.is_naive(given):
+        raise InvalidJob(f"run_at is {given} without a time zone; use an aware datetime.", field="scheduled_at")
+    if not EARLIEST <= given <= LATEST:
+        raise InvalidJob(f"run_at is {given}; {TIME_RULE}", field="scheduled_at")
+    return given.astimezone(UTC)
+
+
+def _parents(given: Collection[uuid.UUID]) -> list[uuid.UUID]:
+    """Return the ids of the parents, each once."""
+    if isinstance(given, str) or not isinstance(given, Collection):
+        raise InvalidJob(f"depends_on is {given!r}; use a list of job ids.", field="dependency_ids")
+    for parent in given:
+        if not isinstance(parent, uuid.UUID):
+            text = f"depends_on contains {parent!r} of type {type(parent).__name__}; use ids of jobs, which are UUIDs."
+            raise InvalidJob(text, field="dependency_ids")
+    if len(given) > DEPENDENCY_LIMIT:
+        text = f"{len(given):,} dependencies; at most {DEPENDENCY_LIMIT:,} are possible."
+        raise InvalidJob(text, field="dependency_ids")
+    return list(dict.fromkeys(given))
 
 
 def _insert(session: Session, jobs: Collection[_Checked]) -> None:
@@ -134,14 +167,16 @@ def _insert(session: Session, jobs: Collection[_Checked]) -> None:
         queues=[row.queue for row in rows],
         priorities=[row.priority for row in rows],
         payloads=[job.payload for job in jobs],
-        run_ats=[job.options.run_at for job in jobs],
+        run_ats=[job.run_at for job in jobs],
         max_attempts=[row.max_attempts for row in rows],
         unmet=[row.unmet for row in rows],
         horizon=horizon(),
     )
-    for row, (_, created_at, run_at, _) in zip(rows, stored, strict=True):
-        row.created_at, row.run_at, row.scheduled_at = created_at, run_at, run_at
-        row._state.adding, row._state.db = False, settings.DATABASE
+    times = {id_: (created_at, run_at) for id_, created_at, run_at, _ in stored}
+    for row in rows:
+        row.created_at, row.run_at = times[row.id]
+        row.scheduled_at = row.run_at
+        row._state.adding, row._state.db = False, settings.DATABASE  # noqa: SLF001  as if Django had read it
 
 
 def horizon() -> float:
@@ -151,27 +186,28 @@ def horizon() -> float:
 
 def _hold_parents(session: Session, jobs: Collection[_Checked]) -> dict[str, list[Any]]:
     """Lock every parent, count what each job waits for, and return the edges to store."""
-    wanted = sorted({parent for job in jobs for parent in job.options.depends_on})
-    statuses = dict(session.fetch("lock_parents", ids=wanted))
+    wanted = sorted({parent for job in jobs for parent in job.parents})
+    statuses: dict[uuid.UUID, str] = dict(session.fetch("lock_parents", ids=wanted))
     if missing := [str(parent) for parent in wanted if parent not in statuses]:
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise UnknownDependency(f"No job has the id {shown}: a job can only depend on jobs that exist.")
     edges: dict[str, list[Any]] = {"children": [], "parents": [], "on_failure": [], "settled": []}
     for job in jobs:
-        for parent in job.options.depends_on:
-            settled = _is_settled(parent, statuses[parent], job.options.on_failure)
+        for parent in job.parents:
+            settled = _is_settled(parent, statuses[parent], job.on_failure)
             job.row.unmet += not settled
             edges["children"].append(job.row.id)
             edges["parents"].append(parent)
-            edges["on_failure"].append(job.options.on_failure)
+            edges["on_failure"].append(job.on_failure)
             edges["settled"].append(settled)
     return edges
 
 
 def _is_settled(parent: uuid.UUID, status: str, on_failure: str) -> bool:
     if status in FINAL and status != Status.COMPLETED and on_failure == OnFailure.CANCEL:
-        raise UnknownDependency(
-            f"The job {parent} has {status}, so a job that depends on it would never run: retry it first, or use "
-            f"on_failure='run'."
+        raise InvalidJob(
+            f"The job {parent} has the status {status}, so a job that depends on it would never run: retry it first, "
+            f"or use on_failure='run'.",
+            field="dependency_ids",
         )
     return status in FINAL

@@ -41,7 +41,7 @@ def _layout(moment: int, noise: int) -> int:
 
 
 def _renew_lock_after_fork() -> None:
-    """A forked child shares the counter with its parent; the 62 random bits keep their ids apart."""
+    """Give a forked child a lock of its own; it shares the counter, and the 62 random bits keep the ids apart."""
     global _lock  # noqa: PLW0603  the parent may have held it while forking
     _lock = threading.Lock()
 

@@ -46,6 +46,7 @@ class Job(models.Model):
 
     class Meta:
         verbose_name = "job"
+        permissions = [("retry_job", "Can retry jobs"), ("cancel_job", "Can cancel jobs")]
         constraints = [
             models.CheckConstraint(name="dilamme_job_status_known", condition=Q(status__in=Status.values)),
             models.CheckConstraint(

@@ -7,22 +7,21 @@ nothing; the worker runs what it looks up here, and enqueueing validates against
 import functools
 import importlib
 import inspect
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, get_type_hints
 
 import pydantic
 from django.apps import apps
+from django.utils.module_loading import module_has_submodule
+from pydantic.errors import PydanticUserError
 
 from jobs.conf import settings
 from jobs.context import Context
 from jobs.errors import ConfigurationError, InvalidPayload, UnknownType
+from jobs.limits import ATTEMPTS_RULE, NAME_RULE, PRIORITY_RULE, valid_attempts, valid_name, valid_priority
 from scheduling import Backoff
 
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
-NAME_LIMIT = 100
 _MODULES = ("jobs", "tasks")
 
 
@@ -40,15 +39,19 @@ class JobType:
 
     def __post_init__(self) -> None:
         """Refuse what could never run, naming the type."""
-        if self.priority is not None and not 1 <= self.priority <= 3:
-            raise ConfigurationError(f"{self.name}: priority is {self.priority}; use 1 (High) to 3 (Low).")
-        if self.max_attempts is not None and not 1 <= self.max_attempts <= 1000:
-            raise ConfigurationError(f"{self.name}: max_attempts is {self.max_attempts}; use 1 to 1000.")
-        if self.timeout is not None and not 0 < self.timeout < float("inf"):
-            raise ConfigurationError(f"{self.name}: timeout is {self.timeout}; use seconds above 0, or None.")
         for label, value in (("name", self.name), ("queue", self.queue)):
             if value is not None and not valid_name(value):
                 raise ConfigurationError(f"{self.name}: {label} is {value!r}; {NAME_RULE}")
+        if not (callable(self.handler) and hasattr(self.handler, "__qualname__")):
+            raise ConfigurationError(f"{self.name}: the handler is {self.handler!r}; declare a function.")
+        if inspect.isgeneratorfunction(self.handler) or inspect.isasyncgenfunction(self.handler):
+            raise ConfigurationError(f"{self.name}: the handler contains yield, so a call would run none of it.")
+        if self.priority is not None and not valid_priority(self.priority):
+            raise ConfigurationError(f"{self.name}: priority is {self.priority!r}; {PRIORITY_RULE}")
+        if self.max_attempts is not None and not valid_attempts(self.max_attempts):
+            raise ConfigurationError(f"{self.name}: max_attempts is {self.max_attempts!r}; {ATTEMPTS_RULE}")
+        if self.timeout is not None and not 0 < self.timeout < float("inf"):
+            raise ConfigurationError(f"{self.name}: timeout is {self.timeout!r}; use seconds above 0, or None.")
 
     @functools.cached_property
     def is_async(self) -> bool:
@@ -59,14 +62,27 @@ class JobType:
     def wants_context(self) -> bool:
         """Whether the handler's first parameter takes the `Context`."""
         first = next(iter(inspect.signature(self.handler).parameters.values()), None)
-        return first is not None and (first.name == "ctx" or self._hints.get(first.name) is Context)
+        by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return first is not None and first.kind in by_position and self._is_context(first)
 
     @functools.cached_property
     def schema(self) -> type[pydantic.BaseModel]:
         """The payload's schema, derived from the handler's annotations."""
+        try:
+            return self._make_schema()
+        except (NameError, TypeError, PydanticUserError) as error:
+            where = _origin(self.handler)
+            raise ConfigurationError(f"{self.name}: the annotations of {where} make no schema: {error}") from error
+
+    def _make_schema(self) -> type[pydantic.BaseModel]:
         fields: dict[str, Any] = {}
         extra: Any = "forbid"
         for parameter in self._payload_parameters:
+            if self._is_context(parameter):
+                raise ConfigurationError(
+                    f"{self.name}: the handler's parameter {parameter.name} cannot get the Context, which is passed "
+                    f"first and by position; make it the first parameter."
+                )
             if parameter.kind is parameter.VAR_KEYWORD:
                 extra = "allow"
             elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
@@ -78,10 +94,13 @@ class JobType:
                 default = ... if parameter.default is parameter.empty else parameter.default
                 fields[parameter.name] = (self._hints.get(parameter.name, Any), default)
         # A field may bear the name of a BaseModel attribute ("json", "copy"): an alias keeps them apart.
-        aliased = {f"field_{i}": (hint, pydantic.Field(default, alias=name))
+        aliased: dict[str, Any] = {f"field_{i}": (hint, pydantic.Field(default, alias=name))
                    for i, (name, (hint, default)) in enumerate(fields.items())}  # fmt: skip
         config = pydantic.ConfigDict(extra=extra, arbitrary_types_allowed=True, ser_json_inf_nan="constants")
         return pydantic.create_model(self.name, __config__=config, **aliased)
+
+    def _is_context(self, parameter: inspect.Parameter) -> bool:
+        return parameter.name == "ctx" or self._hints.get(parameter.name) is Context
 
     @property
     def _payload_parameters(self) -> list[inspect.Parameter]:
@@ -98,13 +117,13 @@ class JobType:
             raise InvalidPayload(f"{self.name} takes {len(names)} positional arguments, {len(args)} were given.")
         given = dict(zip(names, args, strict=False))
         if twice := given.keys() & kwargs.keys():
-            raise InvalidPayload(f"{self.name} got the argument {sorted(twice)[0]!r} twice.")
+            raise InvalidPayload(f"{self.name} got the argument {min(twice)!r} twice.")
         return given | dict(kwargs)
 
     def validate(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Return the handler's keyword arguments for `payload`; `InvalidPayload` names every field that is wrong."""
         parsed = self._parse(payload)
-        by_alias = {f.alias: getattr(parsed, name) for name, f in type(parsed).model_fields.items()}
+        by_alias = {str(f.alias): getattr(parsed, name) for name, f in type(parsed).model_fields.items()}
         return by_alias | (parsed.model_extra or {})
 
     def normalise(self, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +133,7 @@ class JobType:
         """
         try:
             return self._parse(payload).model_dump(mode="json", by_alias=True, exclude_unset=True)
-        except pydantic.PydanticSerializationError as error:
+        except ValueError as error:  # pydantic's own, of a lone surrogate, of too many levels
             raise InvalidPayload(f"The payload of {self.name} cannot be stored as JSON: {error}") from None
 
     def _parse(self, payload: Mapping[str, Any]) -> pydantic.BaseModel:
@@ -130,14 +149,6 @@ def _explain(error: pydantic.ValidationError) -> str:
     return "; ".join(parts) + (f"; and {len(found) - 10} more" if len(found) > 10 else "") + "."
 
 
-NAME_RULE = f"use 1 to {NAME_LIMIT} letters, digits, and . _ : - inside it."
-
-
-def valid_name(value: str) -> bool:
-    """Whether `value` may name a type or a queue."""
-    return len(value) <= NAME_LIMIT and NAME.fullmatch(value) is not None
-
-
 class Registry:
     """The known types by name. One per process: `registry`."""
 
@@ -145,7 +156,8 @@ class Registry:
         self._types: dict[str, JobType] = {}
 
     def add(self, job_type: JobType) -> None:
-        """Register a type; `ConfigurationError` if another handler has the name, or if its schema cannot be made."""
+        """Register a type; `ConfigurationError` if another handler has the name, or if no payload can fit this one."""
+        _ = job_type.schema
         known = self._types.get(job_type.name)
         if known and _origin(known.handler) != _origin(job_type.handler):
             raise ConfigurationError(
@@ -158,7 +170,7 @@ class Registry:
         """Return the type called `name`; `UnknownType` lists what there is."""
         try:
             return self._types[name]
-        except KeyError:
+        except (KeyError, TypeError):
             known = ", ".join(sorted(self._types)) or "none"
             raise UnknownType(f"No handler is registered for the type {name!r}. Known types: {known}.") from None
 
@@ -190,9 +202,8 @@ def autodiscover() -> None:
     """Import the `jobs` and `tasks` modules of every installed app, so that their handlers are registered."""
     for app in apps.get_app_configs():
         for module in _MODULES:
-            name = f"{app.name}.{module}"
-            if app.name != "jobs" and find_spec(name) is not None:
-                _load(name)
+            if app.name != "jobs" and module_has_submodule(app.module, module):
+                _load(f"{app.name}.{module}")
 
 
 def _load(module: str) -> None:

@@ -1,7 +1,8 @@
 """Turns values from user code into what PostgreSQL can store, or says exactly why it cannot.
 
 `text` never fails: errors and tracebacks must always land. `json_text` is strict and never alters a value: a payload
-or a result is stored as it is or refused, with the place named. Nothing here touches the database.
+or a result is stored as it is or refused, with the place named. (As in all JSON a tuple is a list; and jsonb gives a
+float from 1e16 up back as the int of the same digits.) Nothing here touches the database.
 """
 
 import json
@@ -11,6 +12,8 @@ from typing import Any
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
+_DEPTH_LIMIT = 100  # far below what json, pydantic and PostgreSQL can each take, whose limits depend on the stack
+_SCALARS = (str, int, float, bool, type(None))
 
 
 class NotStorable(ValueError):
@@ -34,7 +37,9 @@ def json_text(value: Any, limit: int, name: str) -> str:
         size = len(encoded.encode())
     except (TypeError, ValueError, RecursionError) as error:
         raise NotStorable(_complaint(value, name) or f"{name} is not JSON: {error}") from None
-    if "\\u0000" in encoded and (complaint := _complaint(value, name)):
+    # json writes a key 1 as "1", and knows nothing of what PostgreSQL cannot store.
+    suspicious = "\\u0000" in encoded or not _is_plain(value)
+    if suspicious and (complaint := _complaint(value, name)):
         raise NotStorable(complaint)
     if size > limit:
         way_out = "keep large data in a file or a table and pass its name or id"
@@ -42,15 +47,35 @@ def json_text(value: Any, limit: int, name: str) -> str:
     return encoded
 
 
-def _complaint(value: Any, path: str, depth: int = 0) -> str:
+def _is_plain(value: Any) -> bool:
+    """Whether a value without cycles is made of exact JSON types and not too deep: a cheap look, level by level."""
+    level = [value]
+    for _ in range(_DEPTH_LIMIT + 1):
+        below: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind is dict and all(type(key) is str for key in item):
+                below += item.values()
+            elif kind is list:
+                below += item
+            elif kind not in _SCALARS:
+                return False
+        if not below:
+            return True
+        level = below
+    return False
+
+
+def _complaint(value: Any, path: str, depth: int = 0) -> str:  # noqa: PLR0911  one answer for each kind
     """Return what is wrong with the first unstorable part of `value`, or an empty string."""
-    if depth > 100:
-        return f"{path} is nested more than 100 levels deep."
+    if depth > _DEPTH_LIMIT:
+        return f"{path} is nested more than {_DEPTH_LIMIT} levels deep; flatten it."
     match value:
         case None | bool() | int():
             return ""
         case float():
-            return "" if math.isfinite(value) else f"{path} is {value}, which JSON cannot express; use None or a string."
+            fine = math.isfinite(value)
+            return "" if fine else f"{path} is {value}, which JSON cannot express; use None or a string."
         case str():
             return _text_complaint(value, path)
         case dict():

@@ -10,17 +10,17 @@ from psycopg import sql
 
 from tests.support import WorkerProcess, WorkerThread
 
-_TEMPLATE_LOCK = 4_715_001
+_MAKING, _RUNS = 4_715_001, 4_715_002  # keys of advisory locks
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_blocker, worker_id: str, testrun_uid: str) -> Iterator[None]:
     """Migrate one template database per run, and copy it for each process of the run."""
-    settings = connection.settings_dict
-    host_database = settings["NAME"]
-    template, copy = f"dilamme_template_{testrun_uid}", f"dilamme_test_{testrun_uid}_{worker_id}"
+    host_database = connection.settings_dict["NAME"]
+    template, copy = f"dilamme_test_{testrun_uid}", f"dilamme_test_{testrun_uid}_{worker_id}"
     with django_db_blocker.unblock(), _maintenance() as server:
-        server.execute("select pg_advisory_lock(%s)", [_TEMPLATE_LOCK])
+        server.execute("select pg_advisory_lock_shared(%s, hashtext(%s))", [_RUNS, testrun_uid])  # this run is alive
+        server.execute("select pg_advisory_lock(%s)", [_MAKING])
         if not server.execute("select from pg_database where datname = %s", [template]).fetchone():
             _drop_leftovers(server)
             _run(server, "create database {}", template)
@@ -28,7 +28,7 @@ def django_db_setup(django_db_blocker, worker_id: str, testrun_uid: str) -> Iter
             call_command("migrate", verbosity=0)
             connections.close_all()
         _run(server, "create database {} template {}", copy, template)
-        server.execute("select pg_advisory_unlock(%s)", [_TEMPLATE_LOCK])
+        server.execute("select pg_advisory_unlock(%s)", [_MAKING])
         _use(copy)
         yield
         connections.close_all()
@@ -47,9 +47,12 @@ def _run(server: psycopg.Connection, statement: str, *names: str) -> None:
 
 
 def _drop_leftovers(server: psycopg.Connection) -> None:
-    """Remove what earlier runs that were killed have left behind."""
-    for (name,) in server.execute("select datname from pg_database where datname like 'dilamme\\_te%'").fetchall():
-        _run(server, "drop database {} with (force)", name)
+    """Remove the databases of runs that have ended; other runs may be going on beside this one."""
+    for (name,) in server.execute("select datname from pg_database where datname like 'dilamme\\_test\\_%'").fetchall():
+        key = [_RUNS, name.split("_")[2]]
+        if server.execute("select pg_try_advisory_lock(%s, hashtext(%s))", key).fetchone() == (True,):
+            _run(server, "drop database if exists {} with (force)", name)
+            server.execute("select pg_advisory_unlock(%s, hashtext(%s))", key)
 
 
 def _use(database: str) -> None:
@@ -83,4 +86,4 @@ def start_worker_process() -> Iterator[Callable[..., WorkerProcess]]:
 
     yield start
     for process in started:
-        process.end()
+        print(process.end())  # shown by pytest when the test has failed

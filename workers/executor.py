@@ -35,8 +35,7 @@ def run(kind: JobType | None, claim: Claim, context: Context) -> Outcome:
         outcome = _outcome_of(prepared(), claim)
     except BaseException as error:  # noqa: BLE001  anything a handler raises is its failure, not ours
         outcome = _outcome_of_error(error)
-    complaint = _clean_up()
-    return Failed(complaint) if complaint and isinstance(outcome, Succeeded) else outcome
+    return _with_complaint(outcome, _clean_up())
 
 
 async def run_async(kind: JobType | None, claim: Claim, context: Context, database_used: Callable[[], bool]) -> Outcome:
@@ -48,9 +47,8 @@ async def run_async(kind: JobType | None, claim: Claim, context: Context, databa
         outcome = _outcome_of(await prepared(), claim)
     except BaseException as error:  # noqa: BLE001  anything a handler raises is its failure, not ours
         outcome = _outcome_of_error(error)
-    if database_used():
-        await sync_to_async(_clean_up)()
-    return outcome
+    complaint = await sync_to_async(_clean_up)() if database_used() else ""
+    return _with_complaint(outcome, complaint)
 
 
 def _prepare(kind: JobType | None, claim: Claim, context: Context) -> Callable[[], Any] | Outcome:
@@ -111,6 +109,16 @@ def _traceback_of(error: BaseException) -> str:
         return "".join(traceback.TracebackException(type(error), error, inner, limit=-_FRAMES).format())
     except BaseException:  # noqa: BLE001  formatting calls user code, and the failure must be recorded all the same
         return ""
+
+
+def _with_complaint(outcome: Outcome, complaint: str) -> Outcome:
+    """Let a success that lost what it wrote count as the failure it is, and say so beside any other failure."""
+    match outcome:
+        case Succeeded() if complaint:
+            return Failed(complaint)
+        case Failed(error, trace, lost) if complaint:
+            return Failed(error, f"{trace}\n{complaint}", lost)
+    return outcome
 
 
 def _clean_up() -> str:

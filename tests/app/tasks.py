@@ -37,3 +37,10 @@ def kill_its_worker(ctx: Context) -> None:
     """Leave a trace and kill the process that runs it."""
     trace(ctx.job_id, f"attempt {ctx.attempt}")
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@job(name="nap")
+def nap(seconds: float) -> float:
+    """Sleep, and tell what this process takes the time to be."""
+    time.sleep(seconds)
+    return time.time()

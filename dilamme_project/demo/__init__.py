@@ -1,0 +1,1 @@
+"""What `manage.py demo` shows: real servers, a real worker, real jobs."""
