@@ -1,0 +1,1 @@
+"""The reference host: a Django project with Dilamme in it."""

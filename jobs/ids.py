@@ -25,9 +25,7 @@ def uuid7s(count: int) -> list[uuid.UUID]:
         first = max(_last + 1, (time.time_ns() // 1_000_000) << _COUNTER_BITS)
         _last = first + count - 1
     noise = os.urandom(8 * count)
-    return [
-        uuid.UUID(int=_layout(first + i, int.from_bytes(noise[8 * i : 8 * i + 8], "big"))) for i in range(count)
-    ]
+    return [uuid.UUID(int=_layout(first + i, int.from_bytes(noise[8 * i : 8 * i + 8], "big"))) for i in range(count)]
 
 
 def uuid7() -> uuid.UUID:

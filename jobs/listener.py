@@ -26,7 +26,9 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0
 class Listener(threading.Thread):
     """Calls `hear(channel, payload)` for each notification, and `connected()` after each (re)connect, on its thread."""
 
-    def __init__(self, channels: Sequence[str], hear: Callable[[str, str], None], connected: Callable[[], None]) -> None:
+    def __init__(
+        self, channels: Sequence[str], hear: Callable[[str, str], None], connected: Callable[[], None]
+    ) -> None:
         super().__init__(name="dilamme-listener", daemon=True)
         self._channels = channels
         self._hear = hear
@@ -44,7 +46,9 @@ class Listener(threading.Thread):
                     delay = _FIRST_DELAY
                     self._listen(connection)
             except psycopg.Error as error:
-                logger.warning("Notifications are lost, listening again in %.1f s: %s", delay, " ".join(str(error).split()))
+                logger.warning(
+                    "Notifications are lost, listening again in %.1f s: %s", delay, " ".join(str(error).split())
+                )
             finally:
                 self.is_listening = False
             self._stopping.wait(delay)

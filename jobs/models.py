@@ -160,9 +160,7 @@ class JobEvent(models.Model):
     class Meta:
         verbose_name = "event"
         indexes = [models.Index("job", "id", name="dilamme_event_of_job")]
-        constraints = [
-            models.CheckConstraint(name="dilamme_event_kind_known", condition=Q(kind__in=EventKind.values))
-        ]
+        constraints = [models.CheckConstraint(name="dilamme_event_kind_known", condition=Q(kind__in=EventKind.values))]
 
     def __str__(self) -> str:
         return f"{self.kind} (attempt {self.attempt})"

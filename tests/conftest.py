@@ -1,5 +1,6 @@
 """Fixtures for all tests: a database of its own for each process, and real workers to run jobs with."""
 
+import sys
 from collections.abc import Callable, Iterator
 
 import psycopg
@@ -86,4 +87,4 @@ def start_worker_process() -> Iterator[Callable[..., WorkerProcess]]:
 
     yield start
     for process in started:
-        print(process.end())  # shown by pytest when the test has failed
+        sys.stdout.write(process.end())  # shown by pytest when the test has failed

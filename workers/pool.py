@@ -117,7 +117,8 @@ class Pool:
     def time_out(self, run: Run) -> None:
         """Give a run that is past its timeout its outcome; tell the handler, which may take a while to stop."""
         assert run.kind is not None  # noqa: S101  only a known type has a timeout
-        self._settle(run, Failed(f"Timed out: it ran longer than the {run.kind.timeout:g} s that {run.claim.type} may take."))
+        limit = f"{run.kind.timeout:g} s that {run.claim.type} may take"
+        self._settle(run, Failed(f"Timed out: it ran longer than the {limit}."))
 
     def cancel(self, job_id: uuid.UUID) -> None:
         """Pass on that somebody does not want this job any more; harmless if it is not here."""
@@ -145,7 +146,7 @@ class Pool:
         return self._lane.blocked_by()
 
     def close(self) -> None:
-        """Stop the threads that are idle and the event loop. Handlers that never return are left to the process's end."""
+        """Stop idle threads and the event loop; handlers that never return are left to the process's end."""
         for _ in self._threads:
             self._handed.put(None)
         self._lane.close()

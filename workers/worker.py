@@ -122,7 +122,9 @@ class Worker:
     def _is_done(self) -> bool:
         if self._stop_requests:
             return True
-        return self._plan.drain and not (self._is_hungry or self._pool.held or self._pool.has_outcomes or self._unreported)
+        return self._plan.drain and not (
+            self._is_hungry or self._pool.held or self._pool.has_outcomes or self._unreported
+        )
 
     def _advance_timers(self) -> None:
         for _, action in self._wheel.advance(time.monotonic()):

@@ -24,7 +24,16 @@ class DemoProcesses:
         self.base_url = f"http://127.0.0.1:{port}"
         self._environment = {**os.environ, **environment}
         self._commands = {
-            "web": [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "dilamme_project.asgi:application"],
+            "web": [
+                sys.executable,
+                "-m",
+                "daphne",
+                "-b",
+                "127.0.0.1",
+                "-p",
+                str(port),
+                "dilamme_project.asgi:application",
+            ],
             "worker": [sys.executable, "manage.py", "runworker", "--grace", "5", "--supervisor", str(os.getpid())],
         }
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -63,7 +72,9 @@ class DemoProcesses:
         while not ready():
             for name, process in self._running.items():
                 if process.poll() is not None:
-                    raise DilammeError(f"The {name} process ended with code {process.returncode}; see {LOGS}/demo-{name}.log.")
+                    raise DilammeError(
+                        f"The {name} process ended with code {process.returncode}; see {LOGS}/demo-{name}.log."
+                    )
             if time.monotonic() > deadline:
                 raise DilammeError(f"The demo did not come up within {_READY_WITHIN:g} s; see {LOGS}/demo-*.log.")
             time.sleep(0.1)

@@ -1,4 +1,6 @@
-"""The only writer of a job's status. Read it in this order:
+"""The only writer of a job's status.
+
+Read it in this order:
 
 `exchange` what a worker does each turn · `recording` how a run that ended is written, behind the fence · `claiming`
 how jobs are taken · `rescue` how they are taken back from a lost worker · `operating` what people may do ·

@@ -70,7 +70,11 @@ def _cancel_kind(status: str) -> EventKind:
 
 
 def _why_not_cancelled(status: str) -> str:
-    return f"It is too late to cancel this job: it has {status}." if status != Status.CANCELLED else "It is cancelled already."
+    return (
+        f"It is too late to cancel this job: it has {status}."
+        if status != Status.CANCELLED
+        else "It is cancelled already."
+    )
 
 
 def _why_not_retried(status: str) -> str:

@@ -15,7 +15,9 @@ OWN = 5  # a worker's own connections: loop, listener, heartbeat, broadcaster, a
 def connections_now() -> int:
     """Count the connections of others to this database."""
     with connection.cursor() as cursor:
-        cursor.execute("select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()")
+        cursor.execute(
+            "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+        )
         return cursor.fetchone()[0]
 
 

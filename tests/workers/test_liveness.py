@@ -27,7 +27,7 @@ def compute(seconds: float) -> int:
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_handler_that_only_computes_does_not_lose_its_lease(start_worker, settings, caplog, is_async):
-    """It computes for three leases: it starts once, succeeds once and is never rescued, with another worker sweeping."""
+    """It computes for three leases: it starts once, succeeds once, and no sweep of another worker takes it."""
     settings.DILAMME = {**settings.DILAMME, "LEASE": 1.0, "SWEEP_INTERVAL": 0.2}
 
     def busy() -> None:
@@ -78,7 +78,10 @@ def test_under_a_flood_of_high_jobs_a_low_one_starts_within_its_bound(start_work
     aging = Aging(step=0.5, decrement=1.0)
     settings.DILAMME = {**settings.DILAMME, "AGING": aging}
     stop = threading.Event()
-    with handler(lambda: time.sleep(0.01), name="filler") as filler, handler(lambda: None, name="low", priority=3) as low:
+    with (
+        handler(lambda: time.sleep(0.01), name="filler") as filler,
+        handler(lambda: None, name="low", priority=3) as low,
+    ):
         filler.using(priority=1).enqueue_many([{}] * 100)
         start_worker(concurrency=1)
 

@@ -141,8 +141,10 @@ def test_a_row_that_cannot_be_run_never_strands_its_batch(start_worker):
         errors = [wait_for(jobs[i].pk, "failed").last_error for i in (0, 4, 9)]
         assert errors == [
             "The payload does not fit test_strict: extra: Extra inputs are not permitted.",
-            "The payload does not fit test_strict: number: Input should be a valid integer, "
-            "unable to parse string as an integer.",
+            (
+                "The payload does not fit test_strict: number: Input should be a valid integer, "
+                "unable to parse string as an integer."
+            ),
             "The payload is a JSON list, not an object of the handler's arguments.",
         ]
         wait_until(lambda: history_of(unknown.pk) == ["released"])

@@ -38,7 +38,7 @@ def test_it_lets_running_handlers_finish_within_the_grace(start_worker):
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_what_does_not_finish_within_the_grace_is_handed_back(start_worker, is_async):
-    """The job is pending again at once, with all its attempts; another worker takes it without waiting for the lease."""
+    """The job is pending at once with all its attempts; another worker need not wait for the lease."""
     release, started = threading.Event(), threading.Event()
 
     def hang(ctx: Context) -> str:
@@ -92,7 +92,9 @@ def test_a_second_request_does_not_wait_for_the_grace(start_worker):
 def trace_table():
     """A table in which the handlers of `tests.app` leave traces."""
     with connection.cursor() as cursor:
-        cursor.execute("drop table if exists trace; create table trace (job_id text, word text, at timestamptz default now())")
+        cursor.execute(
+            "drop table if exists trace; create table trace (job_id text, word text, at timestamptz default now())"
+        )
     yield traces
     with connection.cursor() as cursor:
         cursor.execute("drop table trace")

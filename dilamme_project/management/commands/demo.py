@@ -90,8 +90,8 @@ class Command(BaseCommand):
 def make_operator() -> str:
     """Create the operator's account, or give it a new password; returns the password."""
     password = secrets.token_urlsafe(12)
-    users = get_user_model()._default_manager
-    user, _ = users.get_or_create(username=OPERATOR, defaults={"is_staff": True, "is_superuser": True})
+    rights = {"is_staff": True, "is_superuser": True}
+    user, _ = get_user_model().objects.get_or_create(username=OPERATOR, defaults=rights)
     user.set_password(password)
     user.save()
     return password

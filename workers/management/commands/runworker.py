@@ -15,7 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from jobs.conf import settings
 from jobs.errors import DilammeError
-from jobs.registry import NAME_RULE, valid_name
+from jobs.limits import NAME_RULE, valid_name
 from workers.supervisor import Supervisor, end_with_parent
 from workers.worker import Plan, Worker
 
@@ -55,7 +55,9 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: worker.stop())
         if options["supervisor"]:
             end_with_parent(options["supervisor"], worker.stop)
-        self.stderr.write(f"Worker {worker.worker_id} serves {', '.join(plan.queues or ['all queues'])}; Ctrl-C stops it.")
+        self.stderr.write(
+            f"Worker {worker.worker_id} serves {', '.join(plan.queues or ['all queues'])}; Ctrl-C stops it."
+        )
         sys.exit(worker.run())
 
     def _refuse_unmigrated(self) -> None:
