@@ -17,6 +17,8 @@ from jobs.registry import registry
 from jobs.signals import Change
 from jobs.states import FINAL, EventKind, Status
 
+_LONGEST_DELAY = 10 * 366 * 24 * 3600.0  # seconds; whatever a policy asks for, the date stays within the calendar
+
 
 @dataclass(slots=True)
 class Recorded:
@@ -98,7 +100,7 @@ def _end(session: Session, worker_id: uuid.UUID, ended: Sequence[Ended], recorde
         durations=[end.duration for end in ended],
         statuses=[str(ending.status) for ending in endings],
         kinds=[str(ending.kind) for ending in endings],
-        delays=[ending.delay for ending in endings],
+        delays=[min(ending.delay, _LONGEST_DELAY) for ending in endings],
         keep_run_at=[ending.keep_run_at for ending in endings],
         refunds=[ending.refund for ending in endings],
         errors=[ending.error for ending in endings],

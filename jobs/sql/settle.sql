@@ -6,9 +6,10 @@
 with settled as (
   update dilamme_jobdependency d
   set settled = true
+  from dilamme_job p
   where d.parent_id = any(%(ids)s::uuid[]) and not d.settled
-    and (d.on_failure = 'run' or exists (
-      select from dilamme_job p where p.id = d.parent_id and p.status || '' = 'completed'))
+    and p.id = d.parent_id and p.id = any(%(ids)s::uuid[])
+    and (d.on_failure = 'run' or p.status || '' = 'completed')
   returning d.child_id
 ),
 told as (select child_id, count(*) as n from settled group by child_id),

@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 from django.utils import timezone
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from jobs import NewJob, Options, enqueue, enqueue_many
 from jobs.lifecycle import Appetite
@@ -123,16 +124,16 @@ def test_the_statement_and_the_heap_agree_on_the_order(seed, room):
     chance = random.Random(seed)
     aging = chance.choice([FAST, SLOW])
     Job.objects.all().delete()
-    jobs = enqueue_many(
-        [NewJob("thing", {}, Options(priority=chance.choice([1, 1.5, 2, 2.25, 3]))) for _ in range(40)]
-    )
+    jobs = enqueue_many([NewJob("thing", {}, Options(priority=chance.choice([1, 1.5, 2, 2.25, 3]))) for _ in range(40)])
     # Ages stay a few seconds away from the steps: the two clocks are read a moment apart.
     for job in jobs:
         age = 30 * chance.randint(0, 20) + chance.uniform(4, 26)
         Job.objects.filter(pk=job.pk).update(run_at=timezone.now() - timedelta(seconds=age))
     now = timezone.now()
     rows = list(Job.objects.all())
-    rows.sort(key=lambda j: (aging.effective(j.priority, (now - j.run_at).total_seconds()), j.run_at, j.created_at, j.pk))
+    rows.sort(
+        key=lambda j: (aging.effective(j.priority, (now - j.run_at).total_seconds()), j.run_at, j.created_at, j.pk)
+    )
     with connection.cursor():
         from django.test import override_settings
 

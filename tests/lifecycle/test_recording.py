@@ -11,6 +11,7 @@ from jobs.models import Job, JobEvent
 from jobs.outcomes import Cancelled, Failed, Outcome, Released, Succeeded
 from jobs.queries import DjangoSession, WorkerSession
 from jobs.states import FINAL, TRANSITIONS, Status
+from scheduling import Backoff
 from tests.support import handler, history_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -133,6 +134,20 @@ def test_old_and_new_attempt_of_one_job_in_one_batch_do_not_hide_each_other(sess
         recorded = exchange(session, Appetite(worker), ended if stale_first else ended[::-1], 0).recorded
         assert [lost.claim.attempt for lost in recorded.lost] == [1]
         assert Job.objects.get(pk=job.pk).status == "completed"
+
+
+@pytest.mark.parametrize("attempt", [16, 64, 999, 1_100, 100_000])
+@pytest.mark.parametrize("backoff", [Backoff(1, 2, 60), Backoff(1, 5, 3600), Backoff(1e6, 1e9, 1e300)], ids=str)
+def test_the_delay_after_many_attempts_stays_within_the_calendar(session, attempt, backoff):
+    """However high the attempt and the policy, the job waits for a date within the cap and is not lost."""
+    with handler(lambda: None, name="patient", max_attempts=1000, backoff=backoff):
+        job, worker = enqueue("patient"), uuid.uuid4()
+        Job.objects.filter(pk=job.pk).update(attempt=attempt - 1, attempts_refunded=max(0, attempt - 500))
+        end(session, worker, claim_one(session, worker), Failed("again"))
+    stored = Job.objects.get(pk=job.pk)
+    assert stored.status == "pending"
+    wait = (stored.run_at - stored.started_at).total_seconds()
+    assert 0 < wait <= min(backoff.cap, 10 * 366 * 86400) + 5
 
 
 def test_one_unstorable_outcome_does_not_hold_up_its_batch(session):
