@@ -75,3 +75,10 @@ class OnFailure(models.TextChoices):
 
     CANCEL = "cancel", "Cancel the child"
     RUN = "run", "Run the child anyway"
+
+
+def diagram() -> str:
+    """Return the table of transitions as a Mermaid state diagram."""
+    ways = [f"    {a} --> {b}: {what}" for a, targets in TRANSITIONS.items() for b, what in targets.items()]
+    ends = [f"    {status} --> [*]" for status, targets in TRANSITIONS.items() if not targets]
+    return "\n".join(["stateDiagram-v2", f"    [*] --> {Status.PENDING}: enqueue", *ways, *ends])
