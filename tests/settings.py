@@ -15,3 +15,12 @@ if off_by := float(os.environ.get("TEST_CLOCK_IS_OFF_BY", "0")):
     right_time = time.time
     time.time = lambda: right_time() + off_by
     time.time_ns = lambda: int(time.time() * 1_000_000_000)
+
+# Channels' worker tells what it does at this level only.
+if os.environ.get("CHANNELS_LOG"):
+    LOGGING = {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "handlers": {"stderr": {"class": "logging.StreamHandler"}},
+        "loggers": {"django.channels": {"handlers": ["stderr"], "level": "INFO"}},
+    }

@@ -23,6 +23,7 @@ OPERATOR = "operator"
 class Command(BaseCommand):
     """Set up, put real work in, show it moving, say what happened."""
 
+    requires_system_checks = []  # it configures what it starts; nobody needs to hear about keys that are still missing
     help = "Show Dilamme at work: migrates, starts the admin, the API and a worker, and runs real jobs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
