@@ -37,6 +37,7 @@ logger = logging.getLogger("dilamme.worker")
 _LONGEST_SLEEP = 60.0  # seconds
 _OUTCOMES_PER_EXCHANGE = 1000
 _FIRST_RETRY, _LAST_RETRY = 0.05, 5.0  # seconds between exchanges while the database is away
+_LOOK_AGAIN_AFTER = 0.0025  # seconds for each job of the next claim, after one that met other workers' locks only
 _LAST_WORDS = 5.0  # seconds a stopping worker tries to report what it has, when the database is away
 
 
@@ -82,6 +83,7 @@ class Worker:
         )
         self._unreported: list[Ended] = []
         self._is_hungry = True  # whether there may be due jobs that nobody has claimed
+        self._reach = 1  # jobs to claim at least; more than are needed only to get past rows that others have locked
         self._failures = 0  # exchanges in a row that found the database away
         self._retry_at = 0.0
         self._stop_requests = 0
@@ -157,8 +159,9 @@ class Worker:
         self._failures = 0
         del self._unreported[: len(ended)]
         self._ahead.observe(ended)
-        self._take_in(result.claimed)
-        self._is_hungry = self._is_hungry and len(result.claimed) == room
+        self._take_in(result.claimed.claims)
+        if result.claimed.room:
+            self._note_claim(result.claimed)
         self._tell(result)
 
     def _room(self) -> int:
@@ -168,7 +171,8 @@ class Worker:
         reserve = self._ahead.size
         if reserve and self._pool.waiting > reserve // 2:
             return 0
-        return max(0, min(self._plan.concurrency + reserve - self._pool.held, settings.CLAIM_BATCH))
+        free = self._plan.concurrency + reserve - self._pool.held
+        return min(max(free, self._reach), settings.CLAIM_BATCH) if free > 0 else 0
 
     def _take_in(self, claims: Sequence[Claim]) -> None:
         if claims:
@@ -200,6 +204,16 @@ class Worker:
             claim for claim in lifecycle.held(self._session, self.worker_id)
             if (claim.id, claim.attempt) not in known and not self._pool.holds(claim)
         ])  # fmt: skip
+
+    def _note_claim(self, claimed: lifecycle.Claimed) -> None:
+        """Decide whether to claim again: at once while there is more, in a moment when all that was due is locked."""
+        self._is_hungry = claimed.may_have_left_some
+        self._reach = 1
+        if claimed.may_have_left_some and not claimed.claims:
+            self._is_hungry = False
+            self._reach = min(2 * max(claimed.room, 1), settings.CLAIM_BATCH)  # look past a lock that stays
+            pause = _LOOK_AGAIN_AFTER * self._reach  # and ever less often
+            self._wheel.insert("look again", time.monotonic() + pause, self._become_hungry)
 
     def _become_hungry(self) -> None:
         self._is_hungry = True

@@ -7,7 +7,7 @@ how jobs are taken · `rescue` how they are taken back from a lost worker · `op
 `presence` how a worker says that it is alive.
 """
 
-from jobs.lifecycle.claiming import Appetite, held
+from jobs.lifecycle.claiming import Appetite, Claimed, held
 from jobs.lifecycle.exchange import Exchanged, exchange
 from jobs.lifecycle.operating import Answer, cancel, retry
 from jobs.lifecycle.presence import Presence, beat, leave
@@ -16,6 +16,7 @@ from jobs.lifecycle.rescue import rescue
 __all__ = [
     "Answer",
     "Appetite",
+    "Claimed",
     "Exchanged",
     "Presence",
     "beat",

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jobs.claims import Claim
 from jobs.conf import settings
@@ -17,7 +17,21 @@ class Appetite:
     queues: Sequence[str] | None = None  # None for every queue
 
 
-def claim(session: Session, appetite: Appetite, room: int) -> list[Claim]:
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What was taken, how many due jobs were seen, and how many were asked for."""
+
+    claims: list[Claim] = field(default_factory=list)
+    seen: int = 0
+    room: int = 0
+
+    @property
+    def may_have_left_some(self) -> bool:
+        """Whether there may be more: as many were due as were asked for, or another worker was quicker."""
+        return self.seen > 0 and (self.seen == self.room or len(self.claims) < self.seen)
+
+
+def claim(session: Session, appetite: Appetite, room: int) -> Claimed:
     """Take up to `room` due jobs for a worker; the attempt counts from here."""
     aging = settings.AGING
     rows = session.fetch(
@@ -29,7 +43,8 @@ def claim(session: Session, appetite: Appetite, room: int) -> list[Claim]:
         decrement=aging.decrement,
         thresholds=list(aging.thresholds),
     )
-    return [Claim(*row) for row in rows]
+    claims = [Claim(*row) for _, *row in rows if row[0] is not None]
+    return Claimed(claims, seen=rows[0][0], room=room)
 
 
 def held(session: Session, worker_id: uuid.UUID) -> list[Claim]:

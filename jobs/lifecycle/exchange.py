@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import psycopg
 
-from jobs.claims import Claim, Ended
-from jobs.lifecycle.claiming import Appetite, claim
+from jobs.claims import Ended
+from jobs.lifecycle.claiming import Appetite, Claimed, claim
 from jobs.lifecycle.recording import Recorded, record
 from jobs.outcomes import Failed
 from jobs.queries import Session
@@ -22,7 +22,7 @@ logger = logging.getLogger("dilamme.lifecycle")
 class Exchanged:
     """What came of one exchange."""
 
-    claimed: list[Claim] = field(default_factory=list)
+    claimed: Claimed = field(default_factory=Claimed)
     recorded: Recorded = field(default_factory=Recorded)
 
 
@@ -44,7 +44,7 @@ def exchange(session: Session, appetite: Appetite, ended: Sequence[Ended], room:
 def _exchange(session: Session, appetite: Appetite, ended: Sequence[Ended], room: int) -> Exchanged:
     with session.transaction():
         recorded = record(session, appetite.worker_id, ended) if ended else Recorded()
-        claimed = claim(session, appetite, room) if room > 0 else []
+        claimed = claim(session, appetite, room) if room > 0 else Claimed()
     return Exchanged(claimed, recorded)
 
 

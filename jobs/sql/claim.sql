@@ -23,20 +23,25 @@ with recursive
     h.run_at, h.created_at, h.id
   limit %(room)s
 ),
-share as materialized (select queue, priority, count(*) as n from head group by queue, priority)
-update dilamme_job
-set status = 'processing', worker_id = %(worker)s, attempt = attempt + 1, started_at = clock_timestamp()
-where id = any(array(
-  select l.id
-  from share
-  cross join lateral (
-    select id from dilamme_job
-    where queue = share.queue and priority = share.priority and status = 'pending' and unmet = 0
-      and run_at <= statement_timestamp()
-    order by run_at, id limit share.n
-    for update skip locked
-  ) l
-))
-returning id, type, queue, priority, payload::text, attempt, attempts_refunded, max_attempts,
-  extract(epoch from run_at)::float8, extract(epoch from created_at)::float8,
-  extract(epoch from started_at)::float8, cancel_requested_at is not null
+share as materialized (select queue, priority, count(*) as n from head group by queue, priority),
+taken as (
+  update dilamme_job
+  set status = 'processing', worker_id = %(worker)s, attempt = attempt + 1, started_at = clock_timestamp()
+  where id = any(array(
+    select l.id
+    from share
+    cross join lateral (
+      select id from dilamme_job
+      where queue = share.queue and priority = share.priority and status = 'pending' and unmet = 0
+        and run_at <= statement_timestamp()
+      order by run_at, id limit share.n
+      for update skip locked
+    ) l
+  ))
+  returning id, type, queue, priority, payload::text, attempt, attempts_refunded, max_attempts,
+    extract(epoch from run_at)::float8, extract(epoch from created_at)::float8,
+    extract(epoch from started_at)::float8, cancel_requested_at is not null
+)
+-- With each row how many heads were seen: as many as were asked for means that there may be more, and fewer rows than
+-- heads that another worker was quicker. If nothing was taken, one row of nulls says so.
+select seen.n, taken.* from (select count(*) as n from head) seen left join taken on true

@@ -1,6 +1,5 @@
 """`manage.py demo --once`, run as a new user runs it."""
 
-import os
 import re
 import subprocess
 import sys
@@ -32,7 +31,8 @@ def descendants() -> set[int]:
     return {child.pid for child in psutil.Process().children(recursive=True)} | {
         process.pid
         for process in psutil.process_iter(["cmdline"])
-        if "--supervisor" in (process.info["cmdline"] or []) or "dilamme_project.asgi:application" in (process.info["cmdline"] or [])
+        if "--supervisor" in (process.info["cmdline"] or [])
+        or "dilamme_project.asgi:application" in (process.info["cmdline"] or [])
     }
 
 
@@ -77,4 +77,4 @@ def test_a_process_that_does_not_come_up_is_named():
     assert run.returncode == 1
     assert re.search(r"The worker process ended with code \d+; see \S+demo-worker\.log", run.stderr)
     assert descendants() == before
-    assert os.path.exists(ROOT / ".dilamme" / "demo-worker.log")
+    assert (ROOT / ".dilamme" / "demo-worker.log").exists()

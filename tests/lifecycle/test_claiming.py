@@ -31,7 +31,7 @@ def kind():
 
 def taken(room: int, queues: list[str] | None = None) -> list[uuid.UUID]:
     """Claim and return the ids in the order of urgency."""
-    claims = claim(DjangoSession(), Appetite(uuid.uuid4(), queues), room)
+    claims = claim(DjangoSession(), Appetite(uuid.uuid4(), queues), room).claims
     heap: ReadyHeap[uuid.UUID] = ReadyHeap(FAST)
     for c in claims:
         heap.push(c.id, c.id, priority=c.priority, run_at=c.run_at, created_at=c.created_at, now=c.claimed_at)
@@ -86,10 +86,24 @@ def test_what_another_transaction_holds_is_skipped_not_waited_for():
     assert taken(5) == [first]
 
 
+def test_a_claim_that_met_only_locks_knows_that_it_left_something():
+    """With room for one and the most urgent job locked it takes nothing, and says that there is more."""
+    urgent, other = made(1, priority=1), WorkerSession()
+    less_urgent = made(1, priority=2)
+    with other.transaction():
+        other._connected().execute("select from dilamme_job where id = %s for update", [urgent])
+        met = claim(DjangoSession(), Appetite(uuid.uuid4()), 1)
+        assert (met.claims, met.seen, met.may_have_left_some) == ([], 1, True)
+        assert taken(2) == [less_urgent]
+    other.close()
+    assert taken(1) == [urgent]
+    assert not claim(DjangoSession(), Appetite(uuid.uuid4()), 1).may_have_left_some
+
+
 def test_the_attempt_counts_at_the_claim():
     """Token, start time and worker are set by the claim itself."""
     id_, worker = made(), uuid.uuid4()
-    (taken_claim,) = claim(DjangoSession(), Appetite(worker), 5)
+    (taken_claim,) = claim(DjangoSession(), Appetite(worker), 5).claims
     job = Job.objects.get(pk=id_)
     assert (job.status, job.attempt, job.worker_id, taken_claim.attempt) == ("processing", 1, worker, 1)
     assert job.started_at is not None
@@ -103,7 +117,7 @@ def test_workers_that_claim_together_never_share_a_job():
     def work():
         session, worker = WorkerSession(), uuid.uuid4()
         barrier.wait()
-        while claims := claim(session, Appetite(worker), 7):
+        while claims := claim(session, Appetite(worker), 7).claims:
             taken_ids.extend(c.id for c in claims)
         session.close()
 
@@ -138,5 +152,5 @@ def test_the_statement_and_the_heap_agree_on_the_order(seed, room):
         from django.test import override_settings
 
         with override_settings(DILAMME={"AGING": aging}):
-            claims = claim(DjangoSession(), Appetite(uuid.uuid4()), room)
+            claims = claim(DjangoSession(), Appetite(uuid.uuid4()), room).claims
     assert {c.id for c in claims} == {row.pk for row in rows[:room]}

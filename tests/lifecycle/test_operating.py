@@ -27,7 +27,7 @@ def kind():
 def run(outcome, room=1):
     """Claim what is due and end it like this."""
     worker = uuid.uuid4()
-    claims = exchange(DjangoSession(), Appetite(worker), [], room).claimed
+    claims = exchange(DjangoSession(), Appetite(worker), [], room).claimed.claims
     exchange(DjangoSession(), Appetite(worker), [Ended(claim, outcome) for claim in claims], 0)
 
 
@@ -97,7 +97,7 @@ def test_cancel_and_end_of_a_run_at_the_same_moment_agree():
     """In whichever order they meet, the job ends once, and the cancel tells the truth about it."""
     for _ in range(30):
         job, worker = enqueue("thing"), uuid.uuid4()
-        (claim,) = exchange(DjangoSession(), Appetite(worker), [], 1).claimed
+        (claim,) = exchange(DjangoSession(), Appetite(worker), [], 1).claimed.claims
         barrier, answers = threading.Barrier(2), []
 
         def cancel(job=job, barrier=barrier, answers=answers):
@@ -159,7 +159,7 @@ def test_parents_that_end_together_release_their_child_exactly_once():
         parents = [enqueue("thing") for _ in range(12)]
         child = enqueue("thing", depends_on=[parent.pk for parent in parents])
         worker = uuid.uuid4()
-        claims = exchange(DjangoSession(), Appetite(worker), [], 12).claimed
+        claims = exchange(DjangoSession(), Appetite(worker), [], 12).claimed.claims
         assert len(claims) == 12
         barrier = threading.Barrier(4)
 

@@ -34,7 +34,7 @@ def kind():
 
 def claim_one(session: WorkerSession, worker: uuid.UUID) -> Claim:
     """Claim the one job there is."""
-    (claim,) = exchange(session, Appetite(worker), [], 1).claimed
+    (claim,) = exchange(session, Appetite(worker), [], 1).claimed.claims
     return claim
 
 
@@ -153,7 +153,7 @@ def test_the_delay_after_many_attempts_stays_within_the_calendar(session, attemp
 def test_one_unstorable_outcome_does_not_hold_up_its_batch(session):
     """What PostgreSQL refuses is recorded as a failure of its own job, the neighbours as they ended."""
     jobs, worker = [enqueue("thing") for _ in range(3)], uuid.uuid4()
-    claims = {claim.id: claim for claim in exchange(session, Appetite(worker), [], 3).claimed}
+    claims = {claim.id: claim for claim in exchange(session, Appetite(worker), [], 3).claimed.claims}
     results = ['"fine"', "{not json", '"fine too"']
     ended = [Ended(claims[job.pk], Succeeded(result)) for job, result in zip(jobs, results, strict=True)]
     exchange(session, Appetite(worker), ended, 0)
@@ -185,7 +185,7 @@ def test_every_change_of_status_is_in_the_table():
 
     def run(job, outcome):
         claims = []
-        step(lambda: claims.extend(exchange(session, Appetite(worker), [], 1).claimed), job)
+        step(lambda: claims.extend(exchange(session, Appetite(worker), [], 1).claimed.claims), job)
         step(lambda: exchange(session, Appetite(worker), [Ended(claims[0], outcome)], 0), job)
 
     for outcomes in ([Succeeded()], [Released("x"), Cancelled("x")], [Failed("x"), Failed("x")]):

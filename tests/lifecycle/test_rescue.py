@@ -29,7 +29,7 @@ def kind():
 def claimed_long_ago(worker: uuid.UUID):
     """Make a job that `worker` claimed an hour ago, and return its claim."""
     enqueue("thing")
-    (claim,) = exchange(DjangoSession(), Appetite(worker), [], 1).claimed
+    (claim,) = exchange(DjangoSession(), Appetite(worker), [], 1).claimed.claims
     Job.objects.filter(pk=claim.id).update(started_at=timezone.now() - timedelta(hours=1))
     return claim
 
@@ -128,7 +128,7 @@ def test_the_lost_workers_late_word_is_refused():
     old = claimed_long_ago(old_worker)
     lifecycle.rescue(DjangoSession())
     Job.objects.update(run_at=timezone.now())
-    (new,) = exchange(DjangoSession(), Appetite(new_worker), [], 1).claimed
+    (new,) = exchange(DjangoSession(), Appetite(new_worker), [], 1).claimed.claims
     late = exchange(DjangoSession(), Appetite(old_worker), [Ended(old, Succeeded('"late"'))], 0)
     assert len(late.recorded.lost) == 1
     job = Job.objects.get(pk=old.id)

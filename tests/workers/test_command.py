@@ -36,7 +36,9 @@ def test_it_does_not_start_on_tables_that_are_missing():
     with connection.cursor() as cursor:
         cursor.execute("delete from django_migrations where app = 'dilamme'")
     try:
-        with pytest.raises(CommandError, match="Dilamme's tables are missing or out of date: run `manage.py migrate` first"):
+        with pytest.raises(
+            CommandError, match=r"Dilamme's tables are missing or out of date: run `manage.py migrate` first"
+        ):
             call_command("runworker", "--drain")
     finally:
         call_command("migrate", "dilamme", fake=True, verbosity=0)

@@ -356,6 +356,18 @@ def test_a_child_runs_after_its_parents(start_worker):
     assert order == ["first", "second", "third"]
 
 
+def test_a_lock_on_the_most_urgent_job_does_not_stop_the_others(start_worker):
+    """Somebody holds a job's row for long: a worker with one slot passes it by and runs what comes after it."""
+    with handler(lambda: None, name="fine") as task, connect() as somebody:
+        urgent = task.using(priority=1).enqueue()
+        others = task.using(priority=2).enqueue_many([{}] * 5)
+        with somebody.transaction():
+            somebody.execute("select from dilamme_job where id = %s for update", [urgent.pk])
+            start_worker(concurrency=1)
+            wait_for_all("completed", len(others), within=4)
+        wait_for(urgent.pk, "completed", within=10)
+
+
 def test_enqueue_by_name_is_the_same(start_worker):
     """`enqueue("name", {...})` makes the job that the task's own method makes."""
     with handler(lambda mark: mark, name="mark"):

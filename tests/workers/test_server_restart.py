@@ -23,7 +23,9 @@ def own_server(worker_id: str):
     server = pgserver.get_server(embedded.HOME / f"restart-{worker_id}", cleanup_mode="stop")
     environment = {**os.environ, "DATABASE_URL": server.get_uri(), "DJANGO_SETTINGS_MODULE": "tests.settings"}
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-        connection.execute("drop schema public cascade; create schema public; create table trace (job_id text, word text)")
+        connection.execute(
+            "drop schema public cascade; create schema public; create table trace (job_id text, word text)"
+        )
     subprocess.run([sys.executable, "manage.py", "migrate", "-v", "0"], cwd=ROOT, env=environment, check=True)
     yield server, environment
     server.stop()
