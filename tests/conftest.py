@@ -22,7 +22,7 @@ def django_db_setup(django_db_blocker, worker_id: str, testrun_uid: str) -> Iter
     with django_db_blocker.unblock(), _maintenance() as server:
         server.execute("select pg_advisory_lock_shared(%s, hashtext(%s))", [_RUNS, testrun_uid])  # this run is alive
         server.execute("select pg_advisory_lock(%s)", [_MAKING])
-        if not server.execute("select from pg_database where datname = %s", [template]).fetchone():
+        if not server.execute("select 1 from pg_database where datname = %s", [template]).fetchone():
             _drop_leftovers(server)
             _run(server, "create database {}", template)
             _use(template)

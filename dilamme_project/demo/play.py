@@ -60,8 +60,10 @@ class Play:
             self._take_in_the_shared()
             jobs = {job.pk: job for job in insights.light_jobs().filter(pk__in=[act.job_id for act in self.acts])}
             yield jobs
-            if all(job.status in FINAL or job.phase() == Phase.BLOCKED for job in jobs.values()) and self._is_complete(jobs):
-                return  # a job that is blocked while nothing else moves will not end
+            # A job that is blocked while nothing else moves will not end.
+            over = all(job.status in FINAL or job.phase() == Phase.BLOCKED for job in jobs.values())
+            if over and self._is_complete(jobs):
+                return
             if time.monotonic() > deadline:
                 waiting = ", ".join(act.title for act in self.acts if jobs[act.job_id].status not in FINAL)
                 raise DilammeError(f"After {_PATIENCE:g} s these jobs had not ended: {waiting}.")

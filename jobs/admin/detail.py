@@ -1,0 +1,83 @@
+"""What the page of one job shows beside its fields: what happened to it, what it waits for, and what waits for it.
+
+All of it is bounded, whatever a job has been through. It reads and never writes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import F, Func, QuerySet, TextField
+from django.db.models.functions import Left
+
+from jobs.admin import presentation
+from jobs.models import Job, JobDependency, JobEvent
+
+SHOWN = 100  # events, parents and children on one page
+TEXT_LIMIT = 100_000  # characters of payload and of result on one page
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A job at the other end of an edge."""
+
+    job: Job
+    edge: JobDependency
+
+    @property
+    def badge(self) -> str:
+        """Its status."""
+        return presentation.badge(self.job.pk, self.job.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The jobs on one side: the first of them, and how many there are."""
+
+    title: str
+    shown: Sequence[Neighbour]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """A row of history, ready to be shown."""
+
+    event: JobEvent
+
+    @property
+    def at(self) -> str:
+        """When it happened."""
+        return presentation.moment(self.event.at)
+
+    @property
+    def took(self) -> str:
+        """How long the handler ran."""
+        return presentation.seconds(self.event.duration)
+
+
+def with_texts(jobs: QuerySet[Job]) -> QuerySet[Job]:
+    """Add payload and result as indented text, cut at `TEXT_LIMIT`.
+
+    PostgreSQL writes it: what Python cannot parse, such as very deep nesting, must not keep an operator from the page.
+    """
+    return jobs.annotate(payload_text=_pretty("payload"), result_text=_pretty("result"))
+
+
+def _pretty(column: str) -> Left:
+    return Left(Func(F(column), function="jsonb_pretty", output_field=TextField()), TEXT_LIMIT)
+
+
+def history_of(job: Job) -> list[Happening]:
+    """Return the latest events of a job, newest first."""
+    return [Happening(event) for event in job.events.order_by("-id")[:SHOWN]]
+
+
+def neighbours_of(job: Job) -> list[Neighbours]:
+    """Return the parents and the children of a job, without the sides where there are none."""
+    parents = job.parent_edges.select_related("parent").defer("parent__payload", "parent__result").order_by("parent")
+    children = job.child_edges.select_related("child").defer("child__payload", "child__result").order_by("child")
+    sides = [
+        Neighbours("Parents", [Neighbour(edge.parent, edge) for edge in parents[:SHOWN]], parents.count()),
+        Neighbours("Children", [Neighbour(edge.child, edge) for edge in children[:SHOWN]], children.count()),
+    ]
+    return [side for side in sides if side.total]

@@ -1,0 +1,86 @@
+"""The page of one job: what it shows, and that it opens whatever a job has been through."""
+
+import uuid
+from datetime import UTC, datetime
+
+import pytest
+from django.db import connection
+from django.urls import reverse
+
+from jobs.admin import detail
+from jobs.models import JobDependency, JobEvent
+from jobs.states import EventKind, Status
+from tests.admin.rows import make_job
+
+
+def _page(client, job):
+    return client.get(reverse("admin:dilamme_job_change", args=[job.pk]))
+
+
+def test_payload_and_result_are_indented_json(viewer):
+    """Payload and result are shown as a person would write them."""
+    job = make_job(Status.COMPLETED, payload={"to": ["ada"]}, result={"sent": True})
+    page = _page(viewer, job).text
+    assert "&quot;to&quot;: [\n        &quot;ada&quot;\n    ]" in page
+    assert "&quot;sent&quot;: true" in page
+
+
+def test_a_large_payload_is_cut(viewer):
+    """A payload of megabytes does not make a page of megabytes."""
+    job = make_job(payload={"large": "x" * 2_000_000})
+    assert len(_page(viewer, job).content) < 2 * detail.TEXT_LIMIT
+
+
+@pytest.mark.parametrize("payload", ["[" * 3000 + "]" * 3000, '{"n": ' + "9" * 6000 + "}", '{"n": 1e400}'])
+def test_a_payload_that_python_cannot_read(viewer, payload):
+    """JSON that only PostgreSQL can parse does not keep an operator from the page."""
+    job = make_job()
+    with connection.cursor() as cursor:
+        cursor.execute("update dilamme_job set payload = %s::jsonb where id = %s", [payload, job.pk])
+    assert _page(viewer, job).status_code == 200
+
+
+def test_the_history_is_told(viewer):
+    """Every event is there with its kind, attempt, duration, worker, actor, error and traceback."""
+    job, worker = make_job(Status.FAILED, attempt=1), uuid.uuid4()
+    JobEvent.objects.create(
+        job=job, kind=EventKind.DEAD, attempt=1, worker_id=worker, duration=0.25, error="ValueError: no",
+        traceback="Traceback (most recent call last)",
+    )  # fmt: skip
+    JobEvent.objects.create(job=job, kind=EventKind.RETRIED, attempt=1, actor="user:ada")
+    page = _page(viewer, job).text
+    for text in (EventKind.DEAD.label, "250 ms", str(worker), "ValueError: no", "Traceback (most", "user:ada"):
+        assert text in page
+
+
+def test_neighbours_are_links(viewer):
+    """Parents and children are shown with their status, and can be followed."""
+    parent, job, child = make_job(Status.COMPLETED), make_job(), make_job(unmet=1)
+    JobDependency.objects.create(child=job, parent=parent, settled=True)
+    JobDependency.objects.create(child=child, parent=job)
+    page = _page(viewer, job).text
+    for neighbour in (parent, child):
+        assert reverse("admin:dilamme_job_change", args=[neighbour.pk]) in page
+        assert f'data-dilamme-job="{neighbour.pk}"' in page
+
+
+def test_what_is_many_is_bounded(viewer, monkeypatch, django_assert_max_num_queries):
+    """Of many events and children some are shown, with their number, in a fixed number of queries."""
+    monkeypatch.setattr(detail, "SHOWN", 5)
+    job = make_job()
+    for _ in range(7):
+        JobDependency.objects.create(child=make_job(unmet=1), parent=job)
+        JobEvent.objects.create(job=job, kind=EventKind.FAILED, attempt=1)
+    with django_assert_max_num_queries(10):
+        page = _page(viewer, job).text
+    assert "Children: 7 jobs" in page
+    assert page.count(str(EventKind.FAILED.label)) == 5
+    assert page.count('data-dilamme-job="') == 1 + 5
+
+
+def test_times_at_the_ends_of_the_calendar(viewer, settings):
+    """A job that is due at the end of time can be looked at in any time zone."""
+    settings.TIME_ZONE = "Pacific/Kiritimati"
+    job = make_job(run_at=datetime.max.replace(tzinfo=UTC))
+    assert _page(viewer, job).status_code == 200
+    assert viewer.get(reverse("admin:dilamme_job_changelist")).status_code == 200
