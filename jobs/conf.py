@@ -92,7 +92,7 @@ _BOUNDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "MAX_ERROR_CHARACTERS": _from(100),
     "API_KEYS": (
         _are_api_keys,
-        "use a dict of {name: key}, with a different key for each name, of at least 16 characters; printable ASCII.",
+        "use a dict of {name: key}: for each name a key of its own, of at least 16 printable ASCII characters.",
     ),
     "LOG_DIRECTORIES": (lambda value: all(isinstance(path, str) and path for path in value), "use a list of paths."),
 }

@@ -50,6 +50,35 @@ def events_of(job_id: uuid.UUID) -> list[JobEvent]:
     return list(JobEvent.objects.using(settings.DATABASE).filter(job=job_id).order_by("id"))
 
 
+def latest_events_of(job_id: uuid.UUID, limit: int) -> list[JobEvent]:
+    """Return the last things that happened to a job, newest first."""
+    return list(JobEvent.objects.using(settings.DATABASE).filter(job=job_id).order_by("-id")[:limit])
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """The first edges on one side of a job, each with the job at its other end, and how many there are."""
+
+    shown: list[JobDependency]
+    total: int
+
+
+def parent_edges_of(job_id: uuid.UUID, limit: int) -> Edges:
+    """Return the edges to the jobs that this one depends on."""
+    return _edges(JobDependency.objects.filter(child=job_id), "parent", limit)
+
+
+def child_edges_of(job_id: uuid.UUID, limit: int) -> Edges:
+    """Return the edges to the jobs that depend on this one."""
+    return _edges(JobDependency.objects.filter(parent=job_id), "child", limit)
+
+
+def _edges(edges: QuerySet[JobDependency], far_end: str, limit: int) -> Edges:
+    edges = edges.using(settings.DATABASE)
+    light = edges.select_related(far_end).defer(*(f"{far_end}__{column}" for column in _LARGE))
+    return Edges(list(light.order_by(far_end)[:limit]), edges.count())
+
+
 def parents_of(job_id: uuid.UUID) -> list[uuid.UUID]:
     """Return the ids of the jobs that this one depends on."""
     edges = JobDependency.objects.using(settings.DATABASE).filter(child=job_id)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.db.models import F, Func, QuerySet, TextField
 from django.db.models.functions import Left
 
+from jobs import insights
 from jobs.admin import presentation
 from jobs.models import Job, JobDependency, JobEvent
 
@@ -69,15 +70,14 @@ def _pretty(column: str) -> Left:
 
 def history_of(job: Job) -> list[Happening]:
     """Return the latest events of a job, newest first."""
-    return [Happening(event) for event in job.events.order_by("-id")[:SHOWN]]
+    return [Happening(event) for event in insights.latest_events_of(job.pk, SHOWN)]
 
 
 def neighbours_of(job: Job) -> list[Neighbours]:
     """Return the parents and the children of a job, without the sides where there are none."""
-    parents = job.parent_edges.select_related("parent").defer("parent__payload", "parent__result").order_by("parent")
-    children = job.child_edges.select_related("child").defer("child__payload", "child__result").order_by("child")
+    parents, children = insights.parent_edges_of(job.pk, SHOWN), insights.child_edges_of(job.pk, SHOWN)
     sides = [
-        Neighbours("Parents", [Neighbour(edge.parent, edge) for edge in parents[:SHOWN]], parents.count()),
-        Neighbours("Children", [Neighbour(edge.child, edge) for edge in children[:SHOWN]], children.count()),
+        Neighbours("Parents", [Neighbour(edge.parent, edge) for edge in parents.shown], parents.total),
+        Neighbours("Children", [Neighbour(edge.child, edge) for edge in children.shown], children.total),
     ]
     return [side for side in sides if side.total]

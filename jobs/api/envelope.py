@@ -12,10 +12,19 @@ from typing import Any, Generic, TypeVar
 from django.core.exceptions import RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI, Schema
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from jobs.errors import DatabaseAway, DilammeError, InvalidJob, JobNotFound, TransitionRefused, UnknownType
+from jobs.errors import (
+    ConfigurationError,
+    DatabaseAway,
+    DilammeError,
+    InvalidJob,
+    JobNotFound,
+    TransitionRefused,
+    UnknownType,
+)
 
 logger = logging.getLogger("dilamme.api")
 
@@ -66,10 +75,11 @@ def install_error_answers(api: NinjaAPI) -> None:
     answer(422, DilammeError)(lambda error: _invalid("request", str(error)))
     answer(422, ValidationError)(_invalid_request)
     answer(503, OperationalError, InterfaceError, DatabaseAway)(_away)
-    answer(500, Exception)(_unforeseen)
-    api.add_exception_handler(
-        HttpError, lambda request, error: api.create_response(request, envelope(str(error)), status=error.status_code)
-    )
+    answer(500, ConfigurationError, Exception)(_unforeseen)
+
+    @api.exception_handler(HttpError)
+    def handle_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+        return api.create_response(request, envelope(str(error)), status=error.status_code)
 
 
 def _invalid(field: str, message: str) -> dict[str, Any]:
@@ -79,16 +89,16 @@ def _invalid(field: str, message: str) -> dict[str, Any]:
 def _invalid_request(error: ValidationError) -> dict[str, Any]:
     problems = []
     for found in error.errors[:20]:
-        # ninja's places begin with where it looked and the name of our parameter: ("body", "new", "priority")
-        place = [str(part) for part in found["loc"]]
-        field = ".".join(place[2:] if place[0] in ("body", "query") and len(place) > 2 else place[1:]) or place[0]
+        # ninja's places begin with where it looked, and in a body with our parameter: ("body", "new", "priority")
+        source, *place = map(str, found["loc"])
+        field = ".".join(place[1:] if source == "body" else place) or source
         problems.append(Problem(field=field, message=found["msg"]))
     return envelope("The request is not valid.", errors=problems)
 
 
 def _away(error: Exception) -> dict[str, Any]:
     logger.warning("A request found the database away: %s", error)
-    return envelope("The database is away; nothing was stored. Try again in a moment.")
+    return envelope("The database is away. Try again in a moment.")
 
 
 def _unforeseen(error: Exception) -> dict[str, Any]:
@@ -96,17 +106,29 @@ def _unforeseen(error: Exception) -> dict[str, Any]:
     return envelope("Something went wrong here; it has been logged.")
 
 
-def enveloped(api: NinjaAPI, view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Return the view with "method not allowed" in the envelope, which ninja answers before any handler is asked."""
+def enveloped(api: NinjaAPI) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:
+    """Return a decorator that puts in the envelope what a view answers before or beside ninja's handlers.
 
-    @functools.wraps(view)
-    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        response = view(request, *args, **kwargs)
-        if response.status_code != 405:
-            return response
-        allowed = response.headers["Allow"]
-        answer = api.create_response(request, envelope(f"Use {allowed} here."), status=405)
-        answer.headers["Allow"] = allowed
-        return answer
+    That is "method not allowed", what it raises, and, for a caller without a session, Django's complaint about CSRF.
+    """
 
-    return wrapped
+    def decorate(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        @csrf_exempt  # the key is in a header that a foreign site cannot make a browser send
+        @functools.wraps(view)
+        def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            try:
+                response = view(request, *args, **kwargs)
+            except Exception as error:  # noqa: BLE001  answered and logged like one in a route
+                response = api.on_exception(request, error)
+            return _not_allowed(api, request, response) if response.status_code == 405 else response
+
+        return wrapped
+
+    return decorate
+
+
+def _not_allowed(api: NinjaAPI, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    allowed = response.headers["Allow"]
+    answer = api.create_response(request, envelope(f"Use {allowed} here."), status=405)
+    answer.headers["Allow"] = allowed
+    return answer

@@ -1,35 +1,36 @@
 """The routes under `/api/v1`, and `/health`."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_GET
-from ninja import NinjaAPI, Query
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from ninja import NinjaAPI, Query, Status
 
 from jobs import insights, lifecycle
-from jobs.api.envelope import Envelope, enveloped, envelope, install_error_answers
+from jobs.api.envelope import Envelope, envelope, enveloped, install_error_answers
 from jobs.api.keys import ApiKey
 from jobs.api.schemas import EventOut, HealthOut, JobOut, JobsQuery, NewJobIn, WholeJobOut
 from jobs.enqueueing import enqueue
 from jobs.errors import TransitionRefused
-from jobs.models import Job
+from jobs.models import Job, JobEvent
 
 api = NinjaAPI(
     title="Dilamme",
     version="1",
-    description="Background jobs: make them, follow them, act on them. Every answer is `{message, data, errors, meta}`.",
+    description="Make background jobs, follow them, act on them. Every answer is `{message, data, errors, meta}`.",
     auth=ApiKey(),
     urls_namespace="dilamme_api",
 )
 install_error_answers(api)
 
-_ERRORS = {code: Envelope[None] for code in (401, 404, 409, 413, 422, 503)}
+_ERRORS = dict.fromkeys((400, 401, 404, 409, 413, 422, 503), Envelope[None])
 
 
 @api.post("/jobs", response={201: Envelope[WholeJobOut], **_ERRORS}, tags=["jobs"])
-def create_job(request: HttpRequest, new: NewJobIn) -> tuple[int, dict[str, Any]]:  # noqa: ARG001  ninja's signature
+def create_job(request: HttpRequest, new: NewJobIn) -> Status[dict[str, Any]]:  # noqa: ARG001  ninja's signature
     """Make a job."""
     job = enqueue(
         new.type,
@@ -41,7 +42,7 @@ def create_job(request: HttpRequest, new: NewJobIn) -> tuple[int, dict[str, Any]
         depends_on=tuple(new.dependency_ids),
         on_failure=new.on_failure,
     )
-    return 201, envelope("The job was made.", _whole(job))
+    return Status(201, envelope("The job was made.", _whole(job, sorted(set(new.dependency_ids)), events=())))
 
 
 @api.get("/jobs", response={200: Envelope[list[JobOut]], **_ERRORS}, tags=["jobs"])
@@ -57,7 +58,7 @@ def list_jobs(request: HttpRequest, query: Query[JobsQuery]) -> dict[str, Any]: 
 @api.get("/jobs/{job_id}", response={200: Envelope[WholeJobOut], **_ERRORS}, tags=["jobs"])
 def get_job(request: HttpRequest, job_id: uuid.UUID) -> dict[str, Any]:  # noqa: ARG001  ninja's signature
     """Return a job with its payload, its result and its history."""
-    return envelope("The job.", _whole(insights.get_job(job_id)))
+    return envelope("The job.", _with_history(insights.get_job(job_id)))
 
 
 @api.post("/jobs/{job_id}/cancel", response={200: Envelope[WholeJobOut], **_ERRORS}, tags=["jobs"])
@@ -74,7 +75,8 @@ def retry_job(request: HttpRequest, job_id: uuid.UUID) -> dict[str, Any]:
     return envelope("The job will run again.", _changed(job_id, answer))
 
 
-@require_GET
+@enveloped(api)
+@require_safe
 def health(request: HttpRequest) -> HttpResponse:
     """Answer 200 when the database answers, 503 when it does not; without a key, for load balancers."""
     try:
@@ -86,26 +88,30 @@ def health(request: HttpRequest) -> HttpResponse:
     return api.create_response(request, envelope("Up.", state.dict()), status=200)
 
 
-def not_found(request: HttpRequest) -> HttpResponse:
-    """Answer an address that is no route, in the envelope."""
-    return api.create_response(request, envelope("There is nothing at this address."), status=404)
+@enveloped(api)
+def not_found(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  Django's signature
+    """Answer an address that is no route."""
+    raise Http404
 
 
 def urls() -> tuple[list[Any], str, str]:
     """Return the routes for `path("api/v1/", ...)`, every answer of theirs in the envelope."""
     patterns, app_name, namespace = api.urls
     for pattern in patterns:
-        if pattern.callback is not None:
-            pattern.callback = enveloped(api, pattern.callback)
+        pattern.callback = enveloped(api)(pattern.callback)  # type: ignore[arg-type]  # always a view here
     return patterns, app_name, namespace
 
 
-def _whole(job: Job) -> dict[str, Any]:
+def _with_history(job: Job) -> dict[str, Any]:
+    return _whole(job, insights.parents_of(job.pk), insights.events_of(job.pk))
+
+
+def _whole(job: Job, parents: Sequence[uuid.UUID], events: Sequence[JobEvent]) -> dict[str, Any]:
     return JobOut.of(job) | {
         "payload": job.payload,
         "result": job.result,
-        "dependency_ids": insights.parents_of(job.pk),
-        "events": [EventOut.of(event) for event in insights.events_of(job.pk)],
+        "dependency_ids": parents,
+        "events": [EventOut.of(event) for event in events],
     }
 
 
@@ -114,7 +120,7 @@ def _changed(job_id: uuid.UUID, answer: lifecycle.Answer) -> dict[str, Any]:
     job = insights.get_job(job_id)
     if reason := answer.refused.get(job_id):
         raise TransitionRefused(reason)
-    return _whole(job)
+    return _with_history(job)
 
 
 def _actor(request: HttpRequest) -> str:

@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import AwareDatetime, ConfigDict, Field
 
-from jobs.enqueueing import DEPENDENCY_LIMIT
+from jobs.limits import ATTEMPTS_LIMIT, DEPENDENCY_LIMIT, EARLIEST, HIGH, LATEST, LOW, NAME, NAME_LIMIT
 from jobs.models import Job, JobEvent
-from jobs.registry import NAME, NAME_LIMIT
 from jobs.states import EventKind, OnFailure, Phase, Status
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT, pattern=f"^{NAME.pattern}$")]
@@ -22,12 +21,14 @@ class NewJobIn(Schema):
 
     type: Name = Field(description="The registered name of the handler.")
     payload: dict[str, Any] = Field(default_factory=dict, description="The handler's arguments.")
-    queue: Name | None = Field(None, description="Falls back to that of the type.")
-    priority: float | None = Field(None, ge=1, le=3, allow_inf_nan=False, description="1 High to 3 Low.")
-    scheduled_at: AwareDatetime | None = Field(None, description="Not before this time; with a zone. Now if left out.")
+    queue: Name | None = Field(default=None, description="Falls back to that of the type.")
+    priority: float | None = Field(default=None, ge=HIGH, le=LOW, allow_inf_nan=False, description="1 High to 3 Low.")
+    scheduled_at: AwareDatetime | None = Field(
+        default=None, ge=EARLIEST, le=LATEST, description="Not before this time; with a zone. Now if left out."
+    )
     dependency_ids: list[uuid.UUID] = Field(default_factory=list, max_length=DEPENDENCY_LIMIT)
-    on_failure: OnFailure = Field(OnFailure.CANCEL, description="What a parent's failure does to this job.")
-    max_attempts: int | None = Field(None, ge=1, le=1000)
+    on_failure: OnFailure = Field(default=OnFailure.CANCEL, description="What a parent's failure does to this job.")
+    max_attempts: int | None = Field(default=None, ge=1, le=ATTEMPTS_LIMIT)
 
 
 class JobsQuery(Schema):
@@ -36,8 +37,8 @@ class JobsQuery(Schema):
     status: Status | None = None
     type: Name | None = None
     queue: Name | None = None
-    before: uuid.UUID | None = Field(None, description="Only jobs older than this id: meta.next_before of a page.")
-    limit: int = Field(50, ge=1, le=200)
+    before: uuid.UUID | None = Field(default=None, description="Only older jobs than this: meta.next_before of a page.")
+    limit: int = Field(default=50, ge=1, le=200)
 
 
 class JobOut(Schema):
@@ -105,5 +106,5 @@ class HealthOut(Schema):
     """How the whole is doing."""
 
     status: Literal["ok", "database away"]
-    workers: int | None = Field(None, description="Workers whose lease stands.")
-    listening: int | None = Field(None, description="Those of them that notifications reach; the others poll.")
+    workers: int | None = Field(default=None, description="Workers whose lease stands.")
+    listening: int | None = Field(default=None, description="Those of them that notifications reach; the others poll.")
