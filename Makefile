@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format lock clean
+.PHONY: demo test lint format picture lock clean
 
 demo: .venv/demo
 	$(BIN)/python manage.py demo
@@ -24,6 +24,9 @@ format: .venv/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/djlint --reformat templates
+
+picture: .venv/dev
+	$(BIN)/python docs/picture.py
 
 # Pins again what requirements/*.in ask for; needs uv.
 lock:
