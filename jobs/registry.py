@@ -96,7 +96,7 @@ class JobType:
         # A field may bear the name of a BaseModel attribute ("json", "copy"): an alias keeps them apart.
         aliased: dict[str, Any] = {f"field_{i}": (hint, pydantic.Field(default, alias=name))
                    for i, (name, (hint, default)) in enumerate(fields.items())}  # fmt: skip
-        config = pydantic.ConfigDict(extra=extra, arbitrary_types_allowed=True)
+        config = pydantic.ConfigDict(extra=extra, arbitrary_types_allowed=True, ser_json_inf_nan="constants")
         return pydantic.create_model(self.name, __config__=config, **aliased)
 
     def _is_context(self, parameter: inspect.Parameter) -> bool:

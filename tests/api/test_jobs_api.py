@@ -1,0 +1,274 @@
+"""The routes for jobs: making them, finding them, and acting on them."""
+
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs import enqueue, lifecycle
+from jobs.claims import Ended
+from jobs.lifecycle import Appetite, exchange
+from jobs.models import Job, JobEvent
+from jobs.outcomes import Failed
+from jobs.queries import DjangoSession
+from tests.api.answers import JOBS, problems, read
+from tests.support import status_of
+
+pytestmark = pytest.mark.django_db
+
+JSON = "application/json"
+
+
+def fail(job: Job, error: str = "boom", traceback: str = "") -> uuid.UUID:
+    """Run a job's only attempt and let it fail; returns the worker's id."""
+    worker = uuid.uuid4()
+    claims = exchange(DjangoSession(), Appetite(worker), [], 10).claimed.claims
+    (claim,) = [claim for claim in claims if claim.id == job.pk]
+    exchange(DjangoSession(), Appetite(worker), [Ended(claim, Failed(error, traceback), 0.5)], 0)
+    return worker
+
+
+# Making
+
+
+def test_a_new_job_is_answered_whole(api: Client) -> None:
+    """The client learns everything that was decided, and need not ask again."""
+    body = read(api.post(JOBS, {"type": "free", "payload": {"a": [1, None]}}, content_type=JSON), 201)
+    job = Job.objects.get()
+    at = job.created_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    assert (body["message"], body["errors"], body["meta"]) == ("The job was made.", [], {})
+    assert body["data"] == {
+        "id": str(job.pk),
+        "type": "free",
+        "queue": "default",
+        "status": "pending",
+        "phase": "ready",
+        "priority": 2.0,
+        "scheduled_at": at,
+        "run_at": at,
+        "created_at": at,
+        "started_at": None,
+        "finished_at": None,
+        "attempt": 0,
+        "attempts_used": 0,
+        "max_attempts": 3,
+        "unmet_dependencies": 0,
+        "last_error": "",
+        "cancel_requested": False,
+        "payload": {"a": [1, None]},
+        "result": None,
+        "dependency_ids": [],
+        "events": [],
+    }
+
+
+def test_a_new_job_is_one_statement(api: Client, django_assert_num_queries: Any) -> None:
+    """Once it is stored nothing can fail any more: a client told to try again has made no job."""
+    with django_assert_num_queries(1):
+        read(api.post(JOBS, {"type": "free"}, content_type=JSON), 201)
+
+
+def test_every_option_is_taken_over(api: Client) -> None:
+    """What the client asks for is what is stored."""
+    parents = sorted(str(enqueue("free").pk) for _ in range(2))
+    new = {
+        "type": "free",
+        "payload": {},
+        "queue": "mail",
+        "priority": 1.5,
+        "scheduled_at": "2040-01-02T03:04:05+02:00",
+        "dependency_ids": parents,
+        "on_failure": "run",
+        "max_attempts": 7,
+    }
+    data = read(api.post(JOBS, new, content_type=JSON), 201)["data"]
+    assert (data["queue"], data["priority"], data["max_attempts"]) == ("mail", 1.5, 7)
+    assert data["scheduled_at"] == data["run_at"] == "2040-01-02T01:04:05Z"
+    assert (data["dependency_ids"], data["unmet_dependencies"], data["phase"]) == (parents, 2, "blocked")
+    job = Job.objects.get(pk=data["id"])
+    assert (job.queue, job.run_at) == ("mail", datetime(2040, 1, 2, 1, 4, 5, tzinfo=UTC))
+    assert set(job.parent_edges.values_list("on_failure", flat=True)) == {"run"}
+
+
+def test_what_is_left_out_or_null_has_its_default(api: Client) -> None:
+    """A null is as good as nothing, but for the payload."""
+    empty = {"type": "strict", "payload": {"number": 5}, "queue": None, "priority": None, "scheduled_at": None}
+    data = read(api.post(JOBS, {**empty, "max_attempts": None}, content_type=JSON), 201)["data"]
+    assert (data["queue"], data["priority"], data["max_attempts"]) == ("default", 2.0, 1)
+
+
+def test_a_payload_that_does_not_fit_is_refused(api: Client) -> None:
+    """Every field that is wrong is named, before anything is stored."""
+    new = {"type": "strict", "payload": {"number": "many", "other": 1}}
+    ((field, message),) = problems(api.post(JOBS, new, content_type=JSON))
+    assert field == "payload"
+    assert message == (
+        "The payload does not fit strict: number: Input should be a valid integer, unable to parse string as an "
+        "integer; other: Extra inputs are not permitted."
+    )
+    assert not Job.objects.exists()
+
+
+def test_a_parent_that_has_failed_is_refused(api: Client) -> None:
+    """The client is told which parent, and what to do."""
+    parent = enqueue("strict", {"number": 1})
+    fail(parent)
+    new = {"type": "free", "dependency_ids": [str(parent.pk)]}
+    ((field, message),) = problems(api.post(JOBS, new, content_type=JSON))
+    assert field == "dependency_ids"
+    assert message == (
+        f"The job {parent.pk} has the status failed, so a job that depends on it would never run: retry it first, "
+        f"or use on_failure='run'."
+    )
+
+
+# One job
+
+
+def test_a_job_is_shown_with_its_history(api: Client) -> None:
+    """Attempts, errors and interventions are told in order, oldest first."""
+    job = enqueue("strict", {"number": 1})
+    worker = fail(job, "boom", "Traceback ...")
+    lifecycle.retry([job.pk], actor="somebody")
+    data = read(api.get(f"{JOBS}/{job.pk}"), 200)["data"]
+    assert (data["status"], data["payload"], data["last_error"]) == ("pending", {"number": 1}, "boom")
+    assert (data["attempt"], data["attempts_used"]) == (1, 0)
+    dead, retried = data["events"]
+    assert (dead["kind"], dead["error"], dead["traceback"]) == ("dead", "boom", "Traceback ...")
+    assert (dead["attempt"], dead["worker_id"], dead["duration"], dead["actor"]) == (1, str(worker), 0.5, "")
+    assert (retried["kind"], retried["actor"], retried["worker_id"]) == ("retried", "somebody", None)
+
+
+def test_a_job_that_does_not_exist_is_404(api: Client) -> None:
+    """An id that nobody has is told back."""
+    id_ = uuid.uuid4()
+    for answer in (api.get(f"{JOBS}/{id_}"), api.post(f"{JOBS}/{id_}/cancel"), api.post(f"{JOBS}/{id_}/retry")):
+        assert read(answer, 404)["message"] == f"There is no job {id_}."
+
+
+# Lists
+
+
+def ids_of(body: dict[str, Any]) -> list[str]:
+    """Return the ids in a list, in order."""
+    return [job["id"] for job in body["data"]]
+
+
+def test_lists_are_newest_first_and_without_large_values(api: Client) -> None:
+    """A list of jobs stays small however large their payloads are."""
+    made = [str(enqueue("free", {"a": "x" * 10_000}).pk) for _ in range(3)]
+    response = api.get(JOBS)
+    body = read(response, 200)
+    assert ids_of(body) == made[::-1]
+    assert body["message"] == "3 jobs."
+    assert body["meta"] == {"limit": 50, "next_before": None}
+    assert not {"payload", "result"} & set(body["data"][0])
+    assert len(response.content) < 5000
+
+
+def test_a_list_is_one_query(api: Client, django_assert_num_queries: Any) -> None:
+    """However long it is."""
+    for _ in range(5):
+        enqueue("free")
+    with django_assert_num_queries(1):
+        read(api.get(JOBS), 200)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("status=pending", ["plain", "mail"]),
+        ("status=failed", ["dead"]),
+        ("status=completed", []),
+        ("type=free", ["plain", "mail"]),
+        ("type=nobody_knows_it", []),
+        ("queue=mail", ["mail"]),
+        ("queue=default&status=pending", ["plain"]),
+        ("queue=mail&status=failed", []),
+        ("unknown=parameter", ["dead", "plain", "mail"]),
+    ],
+)
+def test_lists_are_filtered(api: Client, query: str, found: list[str]) -> None:
+    """Filters are combined; a parameter that means nothing changes nothing."""
+    dead = enqueue("strict", {"number": 1})
+    fail(dead)
+    made = {"dead": dead, "plain": enqueue("free"), "mail": enqueue("free", queue="mail")}
+    body = read(api.get(f"{JOBS}?{query}"), 200)
+    assert sorted(ids_of(body)) == sorted(str(made[name].pk) for name in found)
+
+
+def test_pages_lead_to_the_end(api: Client) -> None:
+    """Following next_before shows every job once, also those that share a millisecond, and then stops."""
+    made = [str(enqueue("free").pk) for _ in range(11)]
+    seen: list[str] = []
+    address: str | None = f"{JOBS}?limit=3&type=free"
+    pages = 0
+    while address:
+        body = read(api.get(address), 200)
+        seen += ids_of(body)
+        pages += 1
+        before = body["meta"]["next_before"]
+        address = before and f"{JOBS}?limit=3&type=free&before={before}"
+        enqueue("free", {"while": "somebody pages"})
+    assert seen == made[::-1]
+    assert pages == 4
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_page_that_is_just_full_is_the_last_one(api: Client, count: int) -> None:
+    """A client is not sent to an empty page."""
+    made = [enqueue("free").pk for _ in range(count)]
+    body = read(api.get(f"{JOBS}?limit=2"), 200)
+    assert body["meta"] == {"limit": 2, "next_before": str(made[1]) if count == 3 else None}
+
+
+# Actions
+
+
+def test_cancel_ends_a_pending_job(api: Client) -> None:
+    """The answer shows the job as it is now, with who did it."""
+    job = enqueue("free")
+    data = read(api.post(f"{JOBS}/{job.pk}/cancel"), 200)["data"]
+    assert (data["status"], data["phase"], data["cancel_requested"]) == ("cancelled", "cancelled", True)
+    assert [(event["kind"], event["actor"]) for event in data["events"]] == [("cancelled", "api:tests")]
+    assert status_of(job.pk) == "cancelled"
+
+
+def test_cancel_asks_a_running_job_to_stop(api: Client) -> None:
+    """Its worker ends it; until then it is shown as cancelling."""
+    job = enqueue("free")
+    exchange(DjangoSession(), Appetite(uuid.uuid4()), [], 1)
+    data = read(api.post(f"{JOBS}/{job.pk}/cancel"), 200)["data"]
+    assert (data["status"], data["phase"]) == ("processing", "cancelling")
+    assert [event["kind"] for event in data["events"]] == ["cancel_requested"]
+
+
+def test_retry_gives_a_dead_letter_a_new_budget(api: Client) -> None:
+    """It is pending again at once, and its history goes on."""
+    job = enqueue("strict", {"number": 1})
+    fail(job)
+    data = read(api.post(f"{JOBS}/{job.pk}/retry"), 200)["data"]
+    assert (data["status"], data["attempts_used"], data["finished_at"]) == ("pending", 0, None)
+    assert [(event["kind"], event["actor"]) for event in data["events"]] == [("dead", ""), ("retried", "api:tests")]
+
+
+@pytest.mark.parametrize(
+    ("status", "action", "message"),
+    [
+        ("pending", "retry", "It is pending; only failed and cancelled jobs can be retried."),
+        ("completed", "retry", "It has completed; enqueue a new job to run it again."),
+        ("completed", "cancel", "It is too late to cancel this job: it has completed."),
+        ("failed", "cancel", "It is too late to cancel this job: it has failed."),
+        ("cancelled", "cancel", "It is cancelled already."),
+    ],
+)
+def test_what_is_too_late_is_409(api: Client, status: str, action: str, message: str) -> None:
+    """A refused action says why, and changes nothing."""
+    job = enqueue("free")
+    finished = None if status == "pending" else job.created_at
+    Job.objects.filter(pk=job.pk).update(status=status, finished_at=finished)
+    assert read(api.post(f"{JOBS}/{job.pk}/{action}"), 409)["message"] == message
+    assert status_of(job.pk) == status
+    assert not JobEvent.objects.exists()

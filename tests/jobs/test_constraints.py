@@ -1,0 +1,175 @@
+"""Impossible rows are refused by PostgreSQL itself, whoever writes them: one case or more for each constraint."""
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.db import DatabaseError, IntegrityError, connection, transaction
+
+from jobs.limits import ATTEMPTS_LIMIT, HIGH, LOW, NAME_LIMIT
+from jobs.models import Job, JobDependency, JobEvent, Worker
+from jobs.states import FINAL, EventKind, Status
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2030, 1, 2, tzinfo=UTC)
+ID = uuid.UUID(int=5)
+
+# Statuses with what they need besides
+FITTING: dict[str, dict[str, Any]] = {
+    "pending": {},
+    "processing": {"worker_id": ID, "attempt": 1},
+    "completed": {"finished_at": NOW},
+    "failed": {"finished_at": NOW},
+    "cancelled": {"finished_at": NOW},
+}
+
+
+def make_job(**fields: Any) -> Job:
+    """Write a row of a job as it is given."""
+    return Job.objects.create(**{"type": "t", **fields})
+
+
+def make_edge(**fields: Any) -> JobDependency:
+    """Write an edge between two jobs, or as it is given."""
+    return JobDependency.objects.create(**{"child": make_job(), "parent": make_job(), **fields})
+
+
+def make_same_edge_twice() -> None:
+    """Write an edge twice."""
+    edge = make_edge()
+    make_edge(child=edge.child, parent=edge.parent)
+
+
+def make_edge_to_itself() -> None:
+    """Write an edge from a job to itself."""
+    job = make_job()
+    make_edge(child=job, parent=job)
+
+
+def make_event(**fields: Any) -> JobEvent:
+    """Write a line of history."""
+    return JobEvent.objects.create(**{"job": make_job(), "kind": "completed", "attempt": 1, **fields})
+
+
+def of_job(name: str, **fields: Any) -> Any:
+    """Return a case: the constraint's name, and a row that it refuses."""
+    shown = ",".join(f"{key}={value}" for key, value in fields.items())
+    return pytest.param(name, lambda: make_job(**fields), id=f"{name.removeprefix('dilamme_job_')}-{shown}")
+
+
+REFUSED = [
+    of_job("dilamme_job_status_known", status="paused"),
+    of_job("dilamme_job_status_known", status=""),
+    *(of_job("dilamme_job_finished_iff_final", status=status) for status in sorted(FINAL)),
+    of_job("dilamme_job_finished_iff_final", status="pending", finished_at=NOW),
+    of_job("dilamme_job_finished_iff_final", status="processing", worker_id=ID, finished_at=NOW),
+    of_job("dilamme_job_worker_iff_processing", status="processing"),
+    of_job("dilamme_job_worker_iff_processing", status="pending", worker_id=ID),
+    *(
+        of_job("dilamme_job_worker_iff_processing", status=status, finished_at=NOW, worker_id=ID)
+        for status in sorted(FINAL)
+    ),
+    of_job("dilamme_job_priority_range", priority=0.999),
+    of_job("dilamme_job_priority_range", priority=3.001),
+    of_job("dilamme_job_priority_range", priority=float("nan")),
+    of_job("dilamme_job_priority_range", priority=float("inf")),
+    of_job("dilamme_job_attempts_range", attempt=-1),
+    of_job("dilamme_job_attempts_range", attempts_refunded=-1),
+    of_job("dilamme_job_attempts_range", attempt=1, attempts_refunded=2),
+    of_job("dilamme_job_max_attempts_range", max_attempts=0),
+    of_job("dilamme_job_max_attempts_range", max_attempts=1001),
+    of_job("dilamme_job_unmet_not_negative", unmet=-1),
+    of_job("dilamme_job_blocked_does_not_run", unmet=1, **FITTING["processing"], status="processing"),
+    of_job("dilamme_job_has_names", type=""),
+    of_job("dilamme_job_has_names", queue=""),
+    pytest.param("dilamme_dependency_once", make_same_edge_twice, id="dependency_once"),
+    pytest.param("dilamme_dependency_not_itself", make_edge_to_itself, id="dependency_not_itself"),
+    pytest.param(
+        "dilamme_dependency_on_failure_known", lambda: make_edge(on_failure="wait"), id="dependency_on_failure_known"
+    ),
+    pytest.param("dilamme_event_kind_known", lambda: make_event(kind="noticed"), id="event_kind_known"),
+]
+
+
+@pytest.mark.parametrize(("name", "write"), REFUSED)
+def test_an_impossible_row_is_refused_by_name(name: str, write: Callable[[], object]) -> None:
+    """The constraint that was made for the case refuses it, and no other one by chance."""
+    with pytest.raises(IntegrityError) as caught, transaction.atomic():
+        write()
+    assert caught.value.__cause__.diag.constraint_name == name  # type: ignore[union-attr]
+
+
+def test_every_constraint_has_a_case() -> None:
+    """A new constraint without a test of its own fails here."""
+    of_models = {
+        constraint.name
+        for model in apps.get_app_config("dilamme").get_models()
+        if not model._meta.proxy
+        for constraint in model._meta.constraints
+    }
+    assert {case.values[0] for case in REFUSED} == of_models
+
+
+def test_the_database_has_the_constraints_of_the_models() -> None:
+    """No migration is missing, and none is left over from a constraint that is gone."""
+    call_command("makemigrations", "--check", "--dry-run", verbosity=0)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "select conname from pg_constraint where contype in ('c', 'u') and conrelid::regclass::text like 'dilamme%'"
+        )
+        assert {name for (name,) in cursor.fetchall()} == {case.values[0] for case in REFUSED}
+
+
+@pytest.mark.parametrize("status", Status.values)
+def test_every_status_has_a_possible_row(status: str) -> None:
+    """The constraints refuse no state that a job can be in."""
+    assert make_job(status=status, **FITTING[status]).pk
+
+
+def test_the_ends_of_every_range_are_possible() -> None:
+    """What the rest of the code accepts at most, the database accepts as well."""
+    for priority in (HIGH, LOW):
+        make_job(priority=priority)
+    for attempts in (1, ATTEMPTS_LIMIT):
+        make_job(max_attempts=attempts, attempt=attempts, attempts_refunded=attempts)
+    make_job(type="t" * NAME_LIMIT, queue="q" * NAME_LIMIT, unmet=10_000)
+    for kind in EventKind.values:
+        make_event(kind=kind)
+
+
+@pytest.mark.parametrize("field", ["type", "queue"])
+def test_a_longer_name_than_the_rule_allows_does_not_fit(field: str) -> None:
+    """The columns are as wide as names may be long, and no wider."""
+    with pytest.raises(DatabaseError, match=rf"value too long for type character varying\({NAME_LIMIT}\)"):
+        make_job(**{field: "x" * (NAME_LIMIT + 1)})
+
+
+def test_jobs_of_one_id_are_refused() -> None:
+    """An id that comes again, as from a client that repeats a request, makes no second job."""
+    job = make_job()
+    with pytest.raises(IntegrityError, match="dilamme_job_pkey"):
+        make_job(pk=job.pk)
+
+
+def test_an_edge_needs_both_its_jobs() -> None:
+    """No child can wait for a row that was deleted."""
+    edge = make_edge()
+    edge.child.delete()
+    assert not JobDependency.objects.filter(pk=edge.pk).exists()
+    JobDependency.objects.create(child=make_job(), parent_id=uuid.uuid4())
+    with pytest.raises(IntegrityError, match=r'Key \(parent_id\)=.* is not present in table "dilamme_job"'):
+        connection.check_constraints()
+
+
+def test_a_worker_that_is_gone_takes_no_job_with_it() -> None:
+    """Claims outlive the rows of workers; rescue goes by the lease, not by a foreign key."""
+    worker = Worker.objects.create(name="w", concurrency=1, lease_expires_at=NOW)
+    job = make_job(status="processing", worker_id=worker.pk, attempt=1)
+    worker.delete()
+    job.refresh_from_db()
+    assert job.worker_id is not None
