@@ -37,6 +37,8 @@ def hopeless() -> None:
 def share_summary(log_job: uuid.UUID, webhook_url: str, to: str) -> dict[str, str]:
     """Send the summary that another job made to a webhook, and mail it."""
     summary = insights.get_job(log_job).result
+    if summary is None:
+        raise ValueError(f"The job {log_job} has made no summary to share; look at its error.")
     webhook = enqueue("webhook_delivery", {"url": webhook_url, "payload": summary})
     mail = enqueue("send_email", {"to": to, "subject": _subject(summary), "body": _text(summary)})
     return {"webhook": str(webhook.pk), "mail": str(mail.pk)}

@@ -102,6 +102,10 @@ class JobType:
     def _is_context(self, parameter: inspect.Parameter) -> bool:
         return parameter.name == "ctx" or self._hints.get(parameter.name) is Context
 
+    @functools.cached_property
+    def _context_name(self) -> str | None:
+        return next(iter(inspect.signature(self.handler).parameters)) if self.wants_context else None
+
     @property
     def _payload_parameters(self) -> list[inspect.Parameter]:
         return list(inspect.signature(self.handler).parameters.values())[1 if self.wants_context else 0 :]
@@ -138,9 +142,14 @@ class JobType:
 
     def _parse(self, payload: Mapping[str, Any]) -> pydantic.BaseModel:
         try:
-            return self.schema.model_validate(payload)
+            parsed = self.schema.model_validate(payload)
         except pydantic.ValidationError as error:
             raise InvalidPayload(f"The payload does not fit {self.name}: {_explain(error)}") from None
+        if parsed.model_extra and self._context_name in parsed.model_extra:
+            raise InvalidPayload(
+                f"The payload of {self.name} has the key {self._context_name!r}, which the worker fills."
+            )
+        return parsed
 
 
 def _explain(error: pydantic.ValidationError) -> str:

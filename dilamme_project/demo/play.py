@@ -15,7 +15,7 @@ from dilamme_project.demo.processes import ROOT
 from jobs import insights
 from jobs.errors import DilammeError
 from jobs.models import Job
-from jobs.states import FINAL, Phase, Status
+from jobs.states import FINAL, Status
 
 SAMPLE = ROOT / "dilamme_project" / "samples" / "app.log"
 _PATIENCE = 45.0  # seconds until everything must have ended
@@ -44,7 +44,7 @@ class Play:
         """Make the jobs: one over REST, the others from Python."""
         log_job = self._post("log_processing", {"path": str(SAMPLE)})
         self._add("Analyse a log file (over REST)", log_job)
-        share = tasks.share_summary.using(depends_on=[log_job])
+        share = tasks.share_summary.using(depends_on=[log_job], on_failure="run")  # to say so, should there be none
         self._add("Share its summary (waits for it)", share.enqueue(log_job, self.webhook_url, self.mail_to).pk)
         in_three = tasks.greet.using(run_at=timezone.now() + timedelta(seconds=3))
         self._add("Due in three seconds", in_three.enqueue("later").pk)
@@ -60,9 +60,7 @@ class Play:
             self._take_in_the_shared()
             jobs = {job.pk: job for job in insights.light_jobs().filter(pk__in=[act.job_id for act in self.acts])}
             yield jobs
-            # A job that is blocked while nothing else moves will not end.
-            over = all(job.status in FINAL or job.phase() == Phase.BLOCKED for job in jobs.values())
-            if over and self._is_complete(jobs):
+            if all(job.status in FINAL for job in jobs.values()) and self._is_complete(jobs):
                 return
             if time.monotonic() > deadline:
                 waiting = ", ".join(act.title for act in self.acts if jobs[act.job_id].status not in FINAL)

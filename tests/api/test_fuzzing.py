@@ -19,6 +19,7 @@ pytestmark = pytest.mark.django_db
 
 DATABASE_WORDS = re.compile(r"psycopg|relation \"|column \"|dilamme_|Traceback|DETAIL|LINE 1")
 
+
 def post(api: Client, body: bytes) -> Any:
     """Post a body as it is."""
     return api.post(JOBS, body, content_type="application/json")

@@ -230,3 +230,15 @@ def test_a_call_that_python_would_refuse_is_refused(args: tuple[Any, ...], kwarg
     with pytest.raises(InvalidPayload) as caught:
         JobType("t", two).payload_from(args, kwargs)
     assert str(caught.value) == text
+
+
+def test_a_handler_that_takes_anything_still_gets_its_context_from_the_worker():
+    """With `ctx` and `**rest` a payload cannot pose as the context."""
+
+    def anything(ctx: Any, **rest: Any) -> None:
+        """Take anything."""
+
+    kind = JobType(name="anything", handler=anything)
+    assert kind.normalise({"a": 1}) == {"a": 1}
+    with pytest.raises(InvalidPayload, match=r"The payload of anything has the key 'ctx', which the worker fills."):
+        kind.normalise({"ctx": 1})
