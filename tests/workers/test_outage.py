@@ -90,7 +90,7 @@ def test_a_storm_of_cut_connections_loses_and_doubles_nothing(start_worker):
 def test_claims_whose_commit_was_not_heard_of_are_adopted(start_worker):
     """What the database says a worker holds, and the worker does not know, is run by it after an outage."""
     with handler(lambda: "adopted", name="fine") as task:
-        worker = start_worker()
+        worker = start_worker(queues=["default"])
         wait_until(lambda: Worker.objects.exists())
         job = Job(type=task.name, queue="elsewhere")
         job.save()
