@@ -51,8 +51,7 @@ def test_a_handler_that_only_computes_does_not_lose_its_lease(start_worker, sett
         assert history_of(job.pk) == ["completed"]
         assert Job.objects.filter(attempt=1).count() == 11
         blocked = [r.getMessage() for r in caplog.records if "event loop is blocked" in r.getMessage()]
-        assert bool(blocked) is is_async
-        assert all(str(job.pk) in text and "compute" in text for text in blocked)
+        assert any(str(job.pk) in text and "compute" in text for text in blocked) is is_async
 
 
 def test_the_hosts_wall_clock_decides_nothing(start_worker_process):
