@@ -73,6 +73,7 @@ class WorkerSession:
 
     def __init__(self) -> None:
         self._connection: psycopg.Connection[Row] | None = None
+        self.is_new = True  # since the connection was made or lost; whoever cares sets it to False
 
     def fetch(self, statement: str, **parameters: Any) -> list[Row]:
         """Run a statement; `DatabaseAway` when the server or the connection is gone."""
@@ -92,6 +93,7 @@ class WorkerSession:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+            self.is_new = True
 
     def _connected(self) -> psycopg.Connection[Row]:
         if self._connection is None:

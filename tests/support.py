@@ -70,7 +70,7 @@ class WorkerThread:
     def __init__(self, **plan: Any) -> None:
         self.worker = Worker(Plan(**{"concurrency": 4, "grace": 10.0, **plan}))
         self.code: int | None = None
-        self.thread = threading.Thread(target=self._run)
+        self.thread = threading.Thread(target=self._run, daemon=True)  # a test that fails to stop it still ends
         self.thread.start()
 
     def _run(self) -> None:

@@ -150,7 +150,7 @@ class Worker:
         if not (ended or room) or time.monotonic() < self._retry_at:
             return
         try:
-            if self._failures:
+            if self._session.is_new:
                 self._adopt()
             result = lifecycle.exchange(self._session, self._appetite, ended, room)
         except (DatabaseAway, psycopg.OperationalError) as error:
@@ -198,12 +198,11 @@ class Worker:
         logger.warning("Nothing could be exchanged with the database, trying again in %.2f s: %s", delay, error)
 
     def _adopt(self) -> None:
-        """Take in claims that were committed while the connection broke, before we heard of them."""
+        """Take in claims that were committed while an earlier connection broke, before we heard of them."""
         known = {(end.claim.id, end.claim.attempt) for end in self._unreported}
-        self._take_in([
-            claim for claim in lifecycle.held(self._session, self.worker_id)
-            if (claim.id, claim.attempt) not in known and not self._pool.holds(claim)
-        ])  # fmt: skip
+        held = lifecycle.held(self._session, self.worker_id)
+        self._take_in([c for c in held if (c.id, c.attempt) not in known and not self._pool.holds(c)])
+        self._session.is_new = False
 
     def _note_claim(self, claimed: lifecycle.Claimed) -> None:
         """Decide whether to claim again: at once while there is more, in a moment when all that was due is locked."""
