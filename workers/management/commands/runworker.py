@@ -6,7 +6,7 @@ that both work whichever app comes first.
 
 import signal
 import sys
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -34,7 +34,7 @@ class Command(BaseCommand):
         parser.add_argument("--grace", type=float, help="Seconds to let running handlers finish when stopping.")
         parser.add_argument("--drain", action="store_true", help="End as soon as nothing is due any more.")
         parser.add_argument("--layer", default="default", help="Channels' own use of this command: its layer.")
-        parser.add_argument("--supervisor", type=int, help="Process id of the supervisor; set by --processes.")
+        parser.add_argument("--supervisor", type=int, help=SUPPRESS)  # set by --processes: the id of its process
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until stopped, and exit with the worker's code."""
