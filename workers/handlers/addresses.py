@@ -10,8 +10,9 @@ _GLOBAL_UNICAST = ip_network("2000::/3")
 # Attributes of an address, the most telling first: loopback, for one, is private as well.
 _KINDS = ("unspecified", "loopback", "link_local", "multicast", "private", "reserved")
 
-# Ranges of the IANA special-purpose registries that `is_global` calls global in some Python versions.
+# Ranges of the IANA special-purpose registries that Python's versions, and patch releases, judge differently.
 _SPECIAL = {
+    ip_network("64:ff9b:1::/48"): "reserved",
     ip_network("192.0.0.0/24"): "reserved",
     ip_network("192.88.99.0/24"): "6to4 relay",
     ip_network("2001::/23"): "reserved",
@@ -27,12 +28,12 @@ def refusal(address: IPAddress) -> str | None:
     """
     if isinstance(address, IPv6Address) and (target := _translated(address)) is not None:
         return refusal(target)
-    for kind in _KINDS:
-        if getattr(address, f"is_{kind}"):
-            return kind.replace("_", "-")
     for network, name in _SPECIAL.items():
         if address in network:
             return name
+    for kind in _KINDS:
+        if getattr(address, f"is_{kind}"):
+            return kind.replace("_", "-")
     if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
         return "reserved"
     # What is left is the shared space behind carrier-grade NAT, 100.64.0.0/10.
