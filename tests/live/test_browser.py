@@ -1,5 +1,6 @@
 """The pages in a real browser, served by a real daphne, moved by a real worker, under a strict security policy."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -85,7 +86,8 @@ def browser(apart) -> Iterator[Browser]:
     """Start Chromium."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
-        pytest.fail("The browser tests need Chromium: install it, or leave them out with -m 'not browser'.")
+        give_up = pytest.fail if os.environ.get("CI") else pytest.skip  # nothing may be skipped unseen where it counts
+        give_up(reason="the browser tests need Chromium (Debian: apt install chromium)")
     with sync_playwright() as playwright:
         yield playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
 
