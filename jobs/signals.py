@@ -1,4 +1,4 @@
-"""What happened to jobs, said once, after the commit: logs, live views and metrics listen here.
+"""What happened to jobs, said once, after the commit: the live views listen here, and whoever else wants to know.
 
 Listeners get whole batches, and none of them can slow, fail or roll back a job: an exception in one is logged and
 goes no further.
