@@ -44,7 +44,7 @@ class Pool:
         self._wakeup = wakeup
         self._lock = threading.Lock()
         self._heap: ReadyHeap[Claim] = ReadyHeap(aging)
-        self._running: dict[uuid.UUID, Run] = {}
+        self._running: set[Run] = set()  # a job may be here twice: its claim was lost, and it was claimed again
         self._zombies = 0  # settled runs whose handler has not returned: their slot stays taken
         self._outcomes: deque[Ended] = deque()
         self._started: deque[Run] = deque()  # those with a timeout, for the loop to watch
@@ -108,9 +108,9 @@ class Pool:
     def holds(self, claim: Claim) -> bool:
         """Whether this very attempt is waiting or running here, or waits to be collected."""
         with self._lock:
-            run = self._running.get(claim.id)
+            running = any(run.claim.id == claim.id and run.claim.attempt == claim.attempt for run in self._running)
             collected = any(end.claim.id == claim.id and end.claim.attempt == claim.attempt for end in self._outcomes)
-            return claim.id in self._heap or collected or (run is not None and run.claim.attempt == claim.attempt)
+            return claim.id in self._heap or collected or running
 
     # What ends a job other than its handler
 
@@ -126,8 +126,8 @@ class Pool:
             if (claim := self._heap.get(job_id)) is not None:
                 self._heap.discard(job_id)
                 self._outcomes.append(Ended(claim, Cancelled("Cancelled before it started.")))
-            run = self._running.get(job_id)
-        if run is not None:
+            running = [run for run in self._running if run.claim.id == job_id]
+        for run in running:
             run.context.stop()
         self._wakeup.set()
 
@@ -138,7 +138,7 @@ class Pool:
 
     def hand_back_running(self, reason: str) -> None:
         """Give up every job that runs; what its handler still does is fenced off."""
-        for run in list(self._running.values()):
+        for run in list(self._running):
             self._settle(run, Released(reason))
 
     def report_blocked_loop(self) -> str:
@@ -162,7 +162,7 @@ class Pool:
             kind = registry.find(claim.type)
             context = Context(job_id=claim.id, type=claim.type, queue=claim.queue, attempt=claim.attempt)
             run = Run(claim, kind, context)
-            self._running[claim.id] = run
+            self._running.add(run)
             self._starts += 1
             if kind is not None and kind.timeout is not None:
                 self._started.append(run)
@@ -218,7 +218,7 @@ class Pool:
             self._zombies -= 1
             return
         run.is_settled = True
-        del self._running[run.claim.id]
+        self._running.remove(run)
         self._outcomes.append(Ended(run.claim, outcome, time.monotonic() - run.started))
 
     def _settle(self, run: Run, outcome: Outcome) -> None:

@@ -11,7 +11,7 @@ from django.db import connections
 from django.utils import timezone
 
 from jobs.models import Job, Worker
-from scheduling import Aging
+from scheduling import Aging, Backoff
 from tests.support import handler, history_of, wait_for, wait_for_all, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -103,3 +103,30 @@ def test_under_a_flood_of_high_jobs_a_low_one_starts_within_its_bound(start_work
         assert aging.bound(3) == 1.0
         assert waited < 8
         assert Job.objects.filter(type="filler", status="pending").exists()
+
+
+def test_a_worker_that_claims_its_own_lost_job_again_lives_on(start_worker, settings):
+    """It was taken for lost while a handler ran: both attempts run here, and the second one's end is what counts."""
+    settings.DILAMME = {**settings.DILAMME, "SWEEP_INTERVAL": 0.1, "LEASE": 60.0}
+    goes_on = {1: threading.Event(), 2: threading.Event()}
+    started = {1: threading.Event(), 2: threading.Event()}
+
+    def wait(ctx) -> int:
+        started[ctx.attempt].set()
+        assert goes_on[ctx.attempt].wait(20)
+        return ctx.attempt
+
+    with handler(wait, backoff=Backoff(base=0.01, factor=1.0, cap=0.01)) as task:
+        start_worker(concurrency=2)
+        job = task.enqueue()
+        assert started[1].wait(10)
+        Worker.objects.all().delete()
+        Job.objects.update(started_at=timezone.now() - timedelta(hours=1))
+        assert started[2].wait(10)
+        goes_on[1].set()
+        after = task.using(priority=1).enqueue()
+        goes_on[2].set()
+        done = wait_for(job.pk, "completed", within=10)
+        assert (done.result, done.attempt) == (2, 2)
+        assert history_of(job.pk) == ["lost", "completed"]
+        assert wait_for(after.pk, "completed", within=10).attempt == 1
