@@ -1,68 +1,45 @@
 # ruff: noqa: A002 - `id` is the word for a job's id on every face of the product
 """Owns the order in which the jobs that one process holds start.
 
-It never starts a job, reads a clock or touches a database. Of two jobs of one priority the older is always
-the more urgent, however long both have waited, so aging never reorders a priority within itself: each has a
-binary heap of its own, and only the first entries of these heaps are scored and compared. A push or a pop
-costs O(log n) for n entries, a rescoring O(p log n) for p distinct priorities among them, three in most
-installations; the moves within an array of p pointers are left out of account. A discard is O(1): the entry
-stays behind as garbage until it comes up or until garbage outnumbers what is alive. Source: Williams,
-"Algorithm 232: Heapsort", CACM 1964; lazy deletion as in the documentation of `heapq`.
+It never starts a job, reads a clock or touches a database. Of two jobs of one priority the older is always the more
+urgent, however long both have waited, so aging never reorders a priority within itself: each has a binary heap of its
+own, a level, and only the first entries of the levels are scored and compared. An entry costs two places in a
+dictionary and one in a list beyond its own: 68 bytes at ten thousand entries, up to 120 just after the dictionaries
+have grown, and less where many are due at one time.
+
+A push or a pop costs O(log n) for n entries, a rescoring O(p log n) for p distinct priorities among them, three in
+most installations; the moves within an array of pointers are left out of account. With k entries at one time, which
+is what a bulk enqueue makes, a push or a pop of one costs O(1), amortised, and its share of one sort in O(k log k);
+only a push to a time whose entries are sorted already costs O(log k). A discard is O(1), amortised: garbage stays
+behind until it comes up or until it outnumbers what is alive. Source: Williams, "Algorithm 232: Heapsort", CACM 1964;
+lazy deletion as in the documentation of `heapq`.
 """
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Hashable
-from heapq import heapify, heappop, heappush
-from typing import Final, Generic, Protocol, Self, TypeAlias, TypeVar
-from uuid import UUID
+from heapq import heapify, heappop
+from typing import Final, Generic, TypeVar
 
 from scheduling.aging import FAST, Aging
+from scheduling.levels import Id, Level, Rank, Ready, key_of
 
+T = TypeVar("T", bound=Ready)
 
-class Id(Hashable, Protocol):
-    """What tells jobs apart and settles ties: hashable, and comparable with every other id in the heap."""
-
-    def __lt__(self, other: Self, /) -> bool:
-        """Tell whether this id comes first."""
-
-
-T = TypeVar("T")
-
-_Entry: TypeAlias = tuple[float, float, Id, int, T]
-"""(run_at, created_at, key, entries dropped before this one, item).
-
-Two entries with one key are never alive together: the first was dropped before the second was pushed, so the
-fourth field differs and no comparison gets as far as the item. Neighbours share that integer, so it is cheap.
-"""
-_KEY: Final = 2
-_ITEM: Final = 4
-
-_Rank: TypeAlias = tuple[float, _Entry[T], float]
-"""(effective priority, first entry, priority): how a level compares with the others."""
-
-
-class _Level(Generic[T]):
-    """The entries of one priority, as a heap, and its present place among the other priorities."""
-
-    __slots__ = ("heap", "priority", "rank")
-
-    def __init__(self, priority: float) -> None:
-        self.priority = priority
-        self.heap: list[_Entry[T]] = []
-        self.rank: _Rank[T] | None = None
+_KEY: Final = 3
+_PRIORITY: Final = 4
+"""Where these stand in a rank."""
 
 
 class ReadyHeap(Generic[T]):
     """A priority queue ordered by (effective priority, run_at, created_at, id), the most urgent first.
 
-    The heap has one clock, which `push` and `rescore` move and which never goes back; all entries are
-    compared as of that one moment. Times are seconds on any one axis, priorities start at 1, and all of them
-    are finite. Items are never compared. A discarded item may stay referenced for a while, but no more of
-    them than there are entries. Not thread-safe: the caller serialises access.
+    The heap has one clock, which `push` and `rescore` move and which never goes back; all entries are compared as of
+    that one moment. Times are seconds on any one axis, priorities start at 1, and all of them are finite. Items
+    themselves are never compared. A discarded item may stay referenced for a while, but no more of them than there are
+    entries. Not thread-safe: the caller serialises access.
     """
 
-    __slots__ = ("_aging", "_changes_at", "_clock", "_dead", "_dropped", "_levels", "_live", "_ranking")
+    __slots__ = ("_aging", "_changes_at", "_clock", "_dead", "_levels", "_live", "_ranking", "_singles")
 
     def __init__(self, aging: Aging = FAST) -> None:
         """Make an empty heap whose entries become more urgent as `aging` says."""
@@ -70,10 +47,10 @@ class ReadyHeap(Generic[T]):
         self._clock = -math.inf
         self._changes_at = math.inf
         self._dead = 0
-        self._dropped = 0
-        self._live: dict[Id, _Entry[T]] = {}
-        self._levels: dict[float, _Level[T]] = {}
-        self._ranking: list[_Rank[T]] = []
+        self._live: dict[Id, T] = {}
+        self._singles: dict[float, T] = {}
+        self._levels: dict[float, Level[T]] = {}
+        self._ranking: list[Rank] = []
 
     def __len__(self) -> int:
         """Return how many entries there are."""
@@ -81,45 +58,58 @@ class ReadyHeap(Generic[T]):
 
     def __contains__(self, id: Id) -> bool:
         """Tell whether there is an entry with this id."""
-        return _key(id) in self._live
+        return key_of(id) in self._live
 
-    def push(self, id: Id, item: T, *, priority: float, run_at: float, created_at: float, now: float) -> None:
-        """Add an entry, or move the one that has this id. O(log n)."""
-        self.rescore(now)
-        key = _key(id)
-        if key in self._live:
+    def push(self, item: T, now: float) -> None:
+        """Add an entry, or move the one that has this id; `now` is as in `rescore`. O(log n)."""
+        if now > self._clock:
+            self.rescore(now)
+        key = key_of(item.id)
+        present = self._live.get(key)
+        if present is item:
+            return
+        if present is not None:
             self._drop(key)
-        entry = (run_at, created_at, key, self._dropped, item)
-        self._live[key] = entry
-        level = self._levels.get(priority)
+        self._live[key] = item
+        level = self._levels.get(item.priority)
         if level is None:
-            level = self._levels[priority] = _Level(priority)
-        heappush(level.heap, entry)
-        if level.heap[0] is entry:
-            self._rank(level)
+            level = self._levels[item.priority] = Level(item.priority, self._singles)
+            level.put(item)
+        else:
+            level.put(item)
+            _, run_at, created_at, first, _ = level.rank
+            if item.run_at > run_at or (item.run_at, item.created_at, key) >= (run_at, created_at, first):
+                return
+            del self._ranking[bisect_left(self._ranking, level.rank)]
+        self._rank(level, item)
 
     def pop(self) -> T:
         """Remove the most urgent entry and return its item. Raises IndexError when the heap is empty."""
         level = self._first_level()
-        entry = heappop(level.heap)
-        del self._live[entry[_KEY]]
-        self._rank(level)
+        item = level.first
+        del self._live[level.rank[_KEY]]
+        if self._singles.get(item.run_at) is item:
+            del self._singles[heappop(level.times)]
+        else:
+            bucket = level.buckets[item.run_at]
+            bucket.sort_once()
+            bucket.pop()
+        self._advance(level)
         if self._dead > len(self._live):
             self._sweep()
-        return entry[_ITEM]
+        return item
 
     def peek(self) -> T:
         """Return the item of the most urgent entry. Raises IndexError when the heap is empty."""
-        return self._first_level().heap[0][_ITEM]
+        return self._first_level().first
 
     def get(self, id: Id) -> T | None:
         """Return the item of the entry with this id, or None. O(1)."""
-        entry = self._live.get(_key(id))
-        return None if entry is None else entry[_ITEM]
+        return self._live.get(key_of(id))
 
     def discard(self, id: Id) -> bool:
         """Remove the entry with this id and tell whether there was one. O(1), amortised over the sweeps."""
-        key = _key(id)
+        key = key_of(id)
         if key not in self._live:
             return False
         self._drop(key)
@@ -135,58 +125,94 @@ class ReadyHeap(Generic[T]):
         self._clock = now
         if now < self._changes_at:
             return False
-        before = self._ranking.copy()
-        self._changes_at = math.inf
-        for level in list(self._levels.values()):
-            self._rank(level)
+        before = self._ranking
+        self._rank_all()
         return self._ranking != before
 
     def drain(self) -> list[T]:
         """Remove everything and return the items, the most urgent first. O(n log n)."""
         return [self.pop() for _ in range(len(self))]
 
-    def _first_level(self) -> _Level[T]:
+    def _first_level(self) -> Level[T]:
         while self._ranking:
-            level = self._levels[self._ranking[0][2]]
-            if not self._dead or self._is_alive(level.heap[0]):
+            level = self._levels[self._ranking[0][_PRIORITY]]
+            if not self._dead or self._is_alive(level.first):
                 return level
-            self._rank(level)
+            self._advance(level)
         raise IndexError("ReadyHeap is empty: ask `if heap` before peek() or pop().")
 
-    def _rank(self, level: _Level[T]) -> None:
-        """Give a level the place that its first living entry earns it, or remove it when it has none."""
-        ranking, heap = self._ranking, level.heap
-        while self._dead and heap and not self._is_alive(heap[0]):
-            heappop(heap)
-            self._dead -= 1
-        if level.rank is not None:
-            del ranking[bisect_left(ranking, level.rank)]
-        if not heap:
+    def _advance(self, level: Level[T]) -> None:
+        """Rank the first level by its next living entry, or remove it when it has none."""
+        del self._ranking[0]
+        first = self._find_first(level)
+        if first is None:
             del self._levels[level.priority]
             return
-        effective, unchanged_for = self._aging.outlook(level.priority, self._clock - heap[0][0])
-        self._changes_at = min(self._changes_at, self._clock + unchanged_for)
-        level.rank = (effective, heap[0], level.priority)
-        insort(ranking, level.rank)
+        effective, run_at, _, _, priority = level.rank
+        # What is no older than an entry that has not aged has not aged either.
+        is_as_before = effective == priority or first.run_at == run_at
+        self._rank(level, first, effective if is_as_before else None)
 
-    def _is_alive(self, entry: _Entry[T]) -> bool:
-        return self._live.get(entry[_KEY]) is entry
+    def _find_first(self, level: Level[T]) -> T | None:
+        """Return the first living entry of a level, having removed the garbage in front of it."""
+        times = level.times
+        while times:
+            single = self._singles.get(times[0])
+            if single is not None and single.priority == level.priority:
+                return single
+            bucket = level.buckets.get(times[0])
+            if bucket is None:
+                self._dead -= 1
+            else:
+                bucket.sort_once()
+                while self._dead and bucket and not self._is_alive(bucket[-1]):
+                    bucket.pop()
+                    self._dead -= 1
+                if bucket:
+                    return bucket[-1]
+                del level.buckets[times[0]]
+            heappop(times)
+        return None
+
+    def _rank(self, level: Level[T], first: T, effective: float | None = None) -> None:
+        """Give a level, which must not be in the ranking, the place that its first entry earns it."""
+        if effective is None:
+            effective, unchanged_for = self._aging.outlook(level.priority, self._clock - first.run_at)
+            self._changes_at = min(self._changes_at, self._clock + unchanged_for)
+        level.first = first
+        level.rank = (effective, first.run_at, first.created_at, key_of(first.id), level.priority)
+        insort(self._ranking, level.rank)
+
+    def _rank_all(self) -> None:
+        self._changes_at = math.inf
+        self._ranking = []
+        for level in list(self._levels.values()):
+            first = level.first if self._is_alive(level.first) else self._find_first(level)
+            if first is None:
+                del self._levels[level.priority]
+            else:
+                self._rank(level, first)
+
+    def _is_alive(self, item: T) -> bool:
+        return self._live.get(key_of(item.id)) is item
 
     def _drop(self, key: Id) -> None:
-        del self._live[key]
-        self._dropped += 1
+        item = self._live.pop(key)
+        if self._singles.get(item.run_at) is item:
+            del self._singles[item.run_at]
         self._dead += 1
         if self._dead > len(self._live):
             self._sweep()
 
     def _sweep(self) -> None:
-        for level in list(self._levels.values()):
-            level.heap = [entry for entry in level.heap if self._is_alive(entry)]
-            heapify(level.heap)
-            self._rank(level)
+        """Build the levels anew from what is alive."""
         self._dead = 0
-
-
-def _key(id: Id) -> Id:
-    # A UUID hashes and compares in Python code, its integer does so in C, and both order alike.
-    return id.int if isinstance(id, UUID) else id
+        self._singles.clear()
+        for level in self._levels.values():
+            level.times.clear()
+            level.buckets.clear()
+        for item in self._live.values():
+            self._levels[item.priority].put(item, list.append)
+        for level in self._levels.values():
+            heapify(level.times)
+        self._rank_all()

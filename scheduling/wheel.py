@@ -14,7 +14,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from heapq import heapify, heappop, heappush
-from operator import itemgetter
 from typing import Generic, TypeAlias, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -137,7 +136,7 @@ class TimingWheel(Generic[K, T]):
     Raises ValueError when a value is outside its range. Not thread-safe: the caller serialises access.
     """
 
-    __slots__ = ("_ends", "_late", "_late_from", "_levels", "_now", "_pending", "_start", "_tick", "_tiers")
+    __slots__ = ("_ends", "_late", "_late_from", "_levels", "_now", "_pending", "_spans", "_start", "_tick", "_tiers")
 
     def __init__(
         self,
@@ -164,7 +163,9 @@ class TimingWheel(Generic[K, T]):
             self._levels.append(_Level(unit, size))
             unit *= size
         self._tiers: list[_Level[K, T] | _Overflow[K, T]] = [*self._levels, _Overflow(unit)]
-        self._move_to(0)
+        self._now = 0
+        self._spans = [level.unit * level.size for level in self._levels]
+        self._ends = self._spans
 
     def __len__(self) -> int:
         """Return how many timers are pending."""
@@ -180,11 +181,14 @@ class TimingWheel(Generic[K, T]):
         What is due already fires at the next advance.
         """
         tick = self._tick_from(due)
-        if id in self._pending:
+        pending = len(self._pending)
+        self._pending.setdefault(id, tick)
+        # Not asked before: each look-up hashes the id, which takes Python code for a UUID.
+        if len(self._pending) == pending:
             self.cancel(id)
-        self._pending[id] = tick
+            self._pending[id] = tick
         if tick > self._now:
-            self._tier(tick).put(tick, id, item)
+            self._tiers[bisect_right(self._ends, tick)].put(tick, id, item)
         else:
             self._late_from = min(self._late_from, tick) if self._late else tick
             self._late[id] = item
@@ -195,7 +199,7 @@ class TimingWheel(Generic[K, T]):
         if tick is None:
             return False
         if tick > self._now:
-            self._tier(tick).remove(tick, id)
+            self._tiers[bisect_right(self._ends, tick)].remove(tick, id)
         else:
             del self._late[id]
         return True
@@ -210,17 +214,20 @@ class TimingWheel(Generic[K, T]):
             return []
         # In one tier the present tick and the target share a revolution but not a slot, or the target is in
         # the lowest. All below that tier is due and all above stays; in it, only the target's slot can hold
-        # both.
+        # both, and not even that in the lowest, where a slot is a tick.
         depth = bisect_right(self._ends, target)
-        due = [self._late, *(slot for level in self._levels[:depth] for slot in level.take_all())]
+        due = [self._late] if self._late else []
+        due += [slot for level in self._levels[:depth] if level.occupied for slot in level.take_all()]
         due += self._tiers[depth].take_before(target)
         mixed = self._tiers[depth].take(target)
-        self._late = {}
         self._move_to(target)
-        due += [self._settle(slot) for slot in mixed]
-        fired = [(self._pending.pop(key), key, item) for slot in due for key, item in slot.items()]
-        fired.sort(key=itemgetter(0))
-        return [(key, item) for _, key, item in fired]
+        due += map(self._settle, mixed) if depth else mixed
+        if not due:
+            return []
+        self._late = {}
+        fired = [timer for slot in due for timer in slot.items()]
+        ticks = [self._pending.pop(key) for key, _ in fired]
+        return [fired[place] for place in sorted(range(len(fired)), key=ticks.__getitem__)]
 
     def next_expiry(self) -> float | None:
         """Return the time until which nothing can fire, or None when nothing is pending.
@@ -242,18 +249,15 @@ class TimingWheel(Generic[K, T]):
         for key, item in slot.items():
             tick = self._pending[key]
             if tick > self._now:
-                self._tier(tick).put(tick, key, item)
+                self._tiers[bisect_right(self._ends, tick)].put(tick, key, item)
             else:
                 due[key] = item
         return due
 
-    def _tier(self, tick: int) -> _Level[K, T] | _Overflow[K, T]:
-        return self._tiers[bisect_right(self._ends, tick)]
-
     def _move_to(self, tick: int) -> None:
         self._now = tick
-        spans = [level.unit * level.size for level in self._levels]
-        self._ends = [(tick // span + 1) * span for span in spans]
+        if tick >= self._ends[0]:
+            self._ends = [(tick // span + 1) * span for span in self._spans]
 
     def _tick_at(self, now: float) -> int:
         """Return the last tick that has begun at `now`."""
@@ -267,7 +271,8 @@ class TimingWheel(Generic[K, T]):
         if isinstance(due, int) and isinstance(self._start, int) and isinstance(self._tick, int):
             return self._tick_at(due - 1) + 1
         try:
-            return self._tick_at(math.nextafter(due, -math.inf)) + 1
+            # As `_tick_at` has it for floats, without a call per timer.
+            return math.floor((math.nextafter(due, -math.inf) - self._start) / self._tick) + 1
         except (OverflowError, ValueError):
             raise ValueError(f"TimingWheel due time is {due!r}: give finite seconds.") from None
 

@@ -60,9 +60,7 @@ class Pool:
         """Take in what was claimed; `now` is the database's time, in seconds since 1970."""
         with self._lock:
             for claim in claims:
-                self._heap.push(
-                    claim.id, claim, priority=claim.priority, run_at=claim.run_at, created_at=claim.created_at, now=now
-                )
+                self._heap.push(claim, now)
             self._heap.rescore(now)
 
     def fill(self) -> None:

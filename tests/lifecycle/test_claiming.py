@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs import NewJob, Options, enqueue, enqueue_many
+from jobs.claims import Claim
 from jobs.lifecycle import Appetite
 from jobs.lifecycle.claiming import claim
 from jobs.models import Job
@@ -32,10 +33,10 @@ def kind():
 def taken(room: int, queues: list[str] | None = None) -> list[uuid.UUID]:
     """Claim and return the ids in the order of urgency."""
     claims = claim(DjangoSession(), Appetite(uuid.uuid4(), queues), room).claims
-    heap: ReadyHeap[uuid.UUID] = ReadyHeap(FAST)
+    heap: ReadyHeap[Claim] = ReadyHeap(FAST)
     for c in claims:
-        heap.push(c.id, c.id, priority=c.priority, run_at=c.run_at, created_at=c.created_at, now=c.claimed_at)
-    return heap.drain()
+        heap.push(c, c.claimed_at)
+    return [c.id for c in heap.drain()]
 
 
 def made(age: float = 0.0, **options: object) -> uuid.UUID:

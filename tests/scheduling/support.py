@@ -1,12 +1,13 @@
-"""What the tests of scheduling share: heaps and wheels with ordinary values, and items nobody may look at."""
+"""What the tests of scheduling share: wheels with ordinary values, and jobs that nobody may compare."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from scheduling import ReadyHeap, TimingWheel
 
 
 class Incomparable:
-    """An item that must never be looked at: comparing or hashing it is an error."""
+    """An item that must never be compared: comparing or hashing it is an error."""
 
     def __eq__(self, other: object) -> bool:
         raise AssertionError("an item was compared")
@@ -17,10 +18,26 @@ class Incomparable:
     __hash__ = None  # type: ignore[assignment]
 
 
-def push(heap: ReadyHeap[Any], id: Any, item: Any = None, **order: float) -> None:  # noqa: A002 - as in push
-    """Push with ordinary values for what a test does not care about; the item is the id unless given."""
-    values = {"priority": 2.0, "run_at": 0.0, "created_at": 0.0, "now": 0.0} | order
-    heap.push(id, id if item is None else item, **values)
+@dataclass(frozen=True, eq=False)
+class Job(Incomparable):
+    """What a heap holds, with ordinary values for what a test does not care about."""
+
+    id: Any
+    priority: float = 2.0
+    run_at: float = 0.0
+    created_at: float = 0.0
+
+
+def push(heap: ReadyHeap[Job], id: Any, now: float = 0.0, **order: float) -> Job:  # noqa: A002 - as in Job
+    """Push a job with this id, and return it."""
+    job = Job(id, **order)
+    heap.push(job, now)
+    return job
+
+
+def drained(heap: ReadyHeap[Job]) -> list[Any]:
+    """Empty a heap and return the ids, the most urgent first."""
+    return [job.id for job in heap.drain()]
 
 
 def ticks(levels: tuple[int, ...] = (256, 64, 64, 64)) -> TimingWheel[Any, Any]:

@@ -65,6 +65,18 @@ def test_firing_costs_in_proportion_to_what_fires(lines_of: Callable[..., int]) 
     )
 
 
+def test_an_id_is_hashed_no_more_than_it_must_be() -> None:
+    """Twice when it is set, as it is kept in two places, and once when it fires in the lowest level: a UUID is slow."""
+    wheel: TimingWheel[CountedId, None] = TimingWheel(start=0, tick=1)
+    CountedId.looks = 0
+    for number in range(1, 201):
+        wheel.insert(CountedId(number), number, None)
+    assert CountedId.looks == 2 * 200
+    for now in range(1, 201):
+        assert len(wheel.advance(now)) == 1
+    assert CountedId.looks == 3 * 200
+
+
 def test_a_hundred_thousand_future_timers_take_bounded_memory_and_none_is_early() -> None:
     """At most 160 bytes each beyond ids and items, and each fires at its own tick."""
     dues = [1000 + 7919 * number % 400_009 * 1000 for number in range(100_000)]
