@@ -1,6 +1,8 @@
 """What `manage.py check` says about Dilamme: a sentence for each mistake, with the way out."""
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  the framework's word
@@ -26,6 +28,21 @@ def check_database(**_: Any) -> list[CheckMessage]:
         text = f"Jobs are stored in the database {alias!r}, which is {connections[alias].display_name}."
         return [Error(text, hint="Dilamme needs PostgreSQL 14 or newer.", id="dilamme.E003")]
     return []
+
+
+@register("dilamme")
+def check_spool(**_: Any) -> list[CheckMessage]:
+    """Refuse a spool that could not be written when it is needed."""
+    directory = _readable().get("SPOOL", "")
+    if not directory or problems({"SPOOL": directory}):
+        return []
+    there = Path(directory)
+    while not there.exists():
+        there = there.parent
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+        return []
+    text = f"DILAMME['SPOOL'] is {directory!r}: {there} is no directory that this user may write to."
+    return [Error(text, hint="Make the directory for the user of your processes, or name another.", id="dilamme.E004")]
 
 
 @register("dilamme")

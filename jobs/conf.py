@@ -7,6 +7,7 @@ is found by `manage.py check` and raised, with the same text, by the first use.
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 from django.conf import settings as django_settings
@@ -33,6 +34,10 @@ class Settings:
     LISTEN: bool = True  # wake up by LISTEN/NOTIFY; without it workers poll
     LISTEN_URL: str = ""  # a libpq URL for LISTEN, when DATABASE goes through PgBouncer in transaction mode
     POLL_INTERVAL: float = 5.0  # an idle worker looks for work at least this often, whatever it hears
+
+    # What happens while the database is away
+    SPOOL: str = ""  # a directory on a local disk that keeps jobs and outcomes until it is back; none: they are refused
+    SPOOL_LIMIT: int = 64 * 1024 * 1024  # bytes that one process may keep there
 
     # Liveness
     LEASE: float = 30.0  # a worker not heard of for this long is lost, and its jobs are taken back
@@ -63,6 +68,11 @@ class Settings:
     WEBHOOK_ALLOW_PRIVATE: bool = False  # may webhook_delivery connect to private addresses?
     LOG_DIRECTORIES: tuple[str, ...] = ()  # below which log_processing may read files
 
+    @property
+    def horizon(self) -> float:
+        """How far ahead, in seconds, workers know what falls due: two polls, so that one may be late."""
+        return 2 * self.POLL_INTERVAL
+
 
 _MOST = 1_000_000_000  # as seconds 31 years, which every timer can still count; as bytes all that jsonb can hold
 
@@ -78,6 +88,8 @@ def _are_api_keys(keys: Mapping[Any, Any]) -> bool:
 
 _BOUNDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "POLL_INTERVAL": _from(0.05),
+    "SPOOL": (lambda value: not value or Path(value).is_absolute(), "use an absolute path, or '' for no spool."),
+    "SPOOL_LIMIT": _from(1),
     "LEASE": _from(1),
     "SWEEP_INTERVAL": _from(0.1),
     "DEFAULT_QUEUE": (valid_name, NAME_RULE),

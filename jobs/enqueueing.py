@@ -1,7 +1,8 @@
 """How jobs are made: checked, and stored in the caller's transaction together with the wake-up of the workers.
 
 One call is one statement, however many jobs it makes; only jobs that wait for others need a lock on their parents
-first. A rollback takes the jobs and the wake-up with it. What exists already is never changed here.
+first. A rollback takes the jobs and the wake-up with it. What exists already is never changed here. With
+`DILAMME["SPOOL"]`, and outside a transaction, jobs are accepted while the database is away: see `jobs.spool`.
 """
 
 import uuid
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
 from jobs import storable
@@ -32,6 +34,8 @@ from jobs.limits import (
 from jobs.models import Job
 from jobs.queries import DjangoSession, Session
 from jobs.registry import registry
+from jobs.spool.forwarder import forwarder
+from jobs.spool.records import SpooledJob
 from jobs.states import FINAL, OnFailure, Status
 
 
@@ -78,6 +82,8 @@ def enqueue_many(new_jobs: Iterable[NewJob]) -> list[Job]:
             edges = _hold_parents(session, jobs)
             _insert(session, jobs)
             session.fetch("add_edges", **edges)
+    elif settings.SPOOL and session.is_free:
+        _insert_or_spool(session, jobs)
     else:
         _insert(session, jobs)
     return [job.row for job in jobs]
@@ -170,7 +176,7 @@ def _insert(session: Session, jobs: Collection[_Checked]) -> None:
         run_ats=[job.run_at for job in jobs],
         max_attempts=[row.max_attempts for row in rows],
         unmet=[row.unmet for row in rows],
-        horizon=horizon(),
+        horizon=settings.horizon,
     )
     times = {id_: (created_at, run_at) for id_, created_at, run_at, _ in stored}
     for row in rows:
@@ -179,9 +185,31 @@ def _insert(session: Session, jobs: Collection[_Checked]) -> None:
         row._state.adding, row._state.db = False, settings.DATABASE  # noqa: SLF001  as if Django had read it
 
 
-def horizon() -> float:
-    """Return how far ahead, in seconds, workers know what falls due: two polls, so that one may be late."""
-    return 2 * settings.POLL_INTERVAL
+def _insert_or_spool(session: DjangoSession, jobs: Collection[_Checked]) -> None:
+    """Store the jobs, or keep them on disk until the database is back; no transaction is open."""
+    forwarder.attend()
+    if not forwarder.is_diverting:
+        try:
+            _insert(session, jobs)
+        except (DatabaseError, InterfaceError) as error:
+            if not session.found_away(error):
+                raise
+        else:
+            return
+    _spool(jobs)
+
+
+def _spool(jobs: Collection[_Checked]) -> None:
+    now = timezone.now()
+    records = {}
+    for job in jobs:
+        row = job.row
+        row.created_at, row.run_at = now, job.run_at or now
+        row.scheduled_at, row.is_spooled = row.run_at, True
+        records[row.id] = SpooledJob(
+            row.id, row.type, row.queue, row.priority, job.payload, row.max_attempts, now, job.run_at
+        ).pack()
+    forwarder.keep(records)
 
 
 def _hold_parents(session: Session, jobs: Collection[_Checked]) -> dict[str, list[Any]]:

@@ -51,5 +51,19 @@ class DatabaseAway(DilammeError):
     """PostgreSQL could not be reached, or ended the connection; the same call may succeed later."""
 
 
+class SpoolFull(DatabaseAway):
+    """The database is away, and the spool of this process may not grow."""
+
+    def __init__(self, count: int, size: int, limit: int) -> None:
+        super().__init__(
+            f"The database is away, and the spool of this process is full: it keeps {count:,} records of {size:,} "
+            f"bytes, and DILAMME['SPOOL_LIMIT'] is {limit:,}. Try again when the database is back."
+        )
+
+
+class SpoolFailed(DatabaseAway):
+    """The spool cannot be used: its directory or its disk refuses."""
+
+
 class JobCancelled(DilammeError):
     """Raised inside a handler by `ctx.check()` once somebody asked for its cancellation."""

@@ -44,6 +44,8 @@ class Job(models.Model):
     last_error = models.TextField(default="", blank=True)
     cancel_requested_at = models.DateTimeField(null=True)
 
+    is_spooled = False  # accepted while the database was away, and on its way there: for the one who enqueued it
+
     class Meta:
         verbose_name = "job"
         permissions = [("retry_job", "Can retry jobs"), ("cancel_job", "Can cancel jobs")]

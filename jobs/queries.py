@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import psycopg
-from django.db import connections, transaction
+from django.db import InterfaceError, OperationalError, connections, transaction
 
 from jobs.conf import settings
 from jobs.errors import DatabaseAway
@@ -30,6 +30,9 @@ _COMMENT = re.compile(r"^\s*--.*\n?|\s+-- .*$", re.MULTILINE)
 _KEEPALIVE = {"connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 # Arguments of Django's own that mean something else, or nothing, to a connection of ours.
 _DJANGO_ONLY = ("context", "cursor_factory", "prepare_threshold", "server_side_binding", "pool")
+
+# The connection failed, the server goes down or comes up, takes no more connections, or only reads (a standby).
+_AWAY = ("08", "57P01", "57P02", "57P03", "53300", "25006")
 
 Row = tuple[Any, ...]
 
@@ -66,6 +69,21 @@ class DjangoSession:
     def transaction(self) -> AbstractContextManager[Any]:
         """Return `atomic()` on the connection of the jobs."""
         return transaction.atomic(using=self._alias)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the caller has no transaction open; known without asking the database."""
+        connection = connections[self._alias]
+        commits = connection.settings_dict["AUTOCOMMIT"] if connection.connection is None else connection.autocommit
+        return bool(commits) and not connection.in_atomic_block
+
+    def found_away(self, error: Exception) -> bool:
+        """Tell whether a statement failed because the server is away; if so, close what is left of the connection."""
+        state = getattr(error.__cause__, "sqlstate", None)
+        is_away = state.startswith(_AWAY) if state else isinstance(error, (OperationalError, InterfaceError))
+        if is_away:
+            connections[self._alias].close()
+        return is_away
 
 
 class WorkerSession:

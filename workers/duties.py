@@ -15,12 +15,13 @@ import psycopg
 from jobs import lifecycle
 from jobs.claims import Ended
 from jobs.conf import settings
-from jobs.enqueueing import horizon
 from jobs.errors import DatabaseAway
 from jobs.lifecycle import Presence
 from jobs.queries import Row, Session
 from jobs.signals import ByWorker, announce
+from jobs.spool.forwarder import forwarder
 from scheduling import TimingWheel
+from workers import unreported
 from workers.ahead import ClaimAhead
 from workers.ears import Ears
 from workers.pool import Pool
@@ -61,6 +62,7 @@ class Duties:
         now = time.monotonic()
         self._wheel.insert("poll", now + settings.POLL_INTERVAL, self._poll)
         self._wheel.insert("watch", now + _WATCH_INTERVAL, self._watch)
+        self._wheel.insert("adopt", now, self._adopt)
         self._wheel.insert("sweep", now + settings.SWEEP_INTERVAL * random.random(), self._sweep)  # noqa: S311  spreads them
         self.look_ahead_soon()
 
@@ -96,7 +98,7 @@ class Duties:
     def _look_ahead(self) -> None:
         """Put the next due times on the wheel, so that a job starts at its time and nobody polls hard for it."""
         queues = None if self._presence.queues is None else list(self._presence.queues)
-        rows = self._ask("upcoming", queues=queues, horizon=horizon(), room=_UPCOMING)
+        rows = self._ask("upcoming", queues=queues, horizon=settings.horizon, room=_UPCOMING)
         now = time.monotonic()
         for (seconds,) in rows:
             due = now + max(0.0, seconds)
@@ -104,9 +106,20 @@ class Duties:
         if len(rows) == _UPCOMING:
             self._wheel.insert("look ahead", now + max(0.0, rows[-1][0]), self._look_ahead)
 
+    def _adopt(self) -> None:
+        """Report and forward what processes that are gone have left in the spool of this machine."""
+        forwarder.attend()
+        try:
+            for recorded in unreported.adopt(self._session):
+                announce(ByWorker, recorded.changes)
+                self.look_ahead_soon()
+        except (DatabaseAway, psycopg.Error) as error:
+            logger.warning("Outcomes of earlier workers wait in the spool: %s", error)
+
     def _sweep(self) -> None:
-        """Take jobs back from workers that were lost."""
+        """Take jobs back from workers that were lost; what they have left behind on this machine goes first."""
         self._wheel.insert("sweep", time.monotonic() + settings.SWEEP_INTERVAL, self._sweep)
+        self._adopt()
         try:
             changes = lifecycle.rescue(self._session)
         except (DatabaseAway, psycopg.Error) as error:

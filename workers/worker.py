@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import psycopg
 
 from jobs import lifecycle
-from jobs.claims import Claim, Ended
+from jobs.claims import Claim
 from jobs.conf import settings
 from jobs.errors import DatabaseAway
 from jobs.lifecycle import Appetite, Presence
@@ -30,6 +30,7 @@ from workers.duties import Duties
 from workers.ears import Ears
 from workers.heartbeat import Heartbeat
 from workers.pool import Pool
+from workers.unreported import Unreported
 from workers.wakeup import Wakeup
 
 logger = logging.getLogger("dilamme.worker")
@@ -81,7 +82,7 @@ class Worker:
             presence=self._presence,
             work_is_due=self._become_hungry,
         )
-        self._unreported: list[Ended] = []
+        self._unreported = Unreported(self.worker_id)
         self._is_hungry = True  # whether there may be due jobs that nobody has claimed
         self._reach = 1  # jobs to claim at least; more than are needed only to get past rows that others have locked
         self._failures = 0  # exchanges in a row that found the database away
@@ -145,8 +146,10 @@ class Worker:
         """Hand in what ended, take what fits: one transaction."""
         collected = self._pool.collect()
         self._duties.forget_timeouts(collected)
-        self._unreported += collected
-        ended, room = self._unreported[:_OUTCOMES_PER_EXCHANGE], self._room()
+        self._unreported.add(collected)
+        if self._failures:
+            self._unreported.secure()
+        ended, room = self._unreported.first(_OUTCOMES_PER_EXCHANGE), self._room()
         if not (ended or room) or time.monotonic() < self._retry_at:
             return
         try:
@@ -157,7 +160,7 @@ class Worker:
             self._note_failure(error)
             return
         self._failures = 0
-        del self._unreported[: len(ended)]
+        self._unreported.forget(len(ended))
         self._ahead.observe(ended)
         self._take_in(result.claimed.claims)
         if result.claimed.room:
@@ -191,6 +194,7 @@ class Worker:
 
     def _note_failure(self, error: Exception) -> None:
         """Keep what ended, and come again later."""
+        self._unreported.secure()
         delay = min(_FIRST_RETRY * 2**self._failures, _LAST_RETRY)
         self._failures = min(self._failures + 1, 20)
         self._retry_at = time.monotonic() + delay
@@ -250,7 +254,9 @@ class Worker:
             if not (self._unreported or self._pool.has_outcomes):
                 return True
             if time.monotonic() > deadline:
-                logger.error("%s outcomes could not be reported; their jobs will be rescued.", len(self._unreported))
+                self._unreported.secure()
+                fate = "the next worker here reports them" if self._unreported.are_on_disk else "their jobs are rescued"
+                logger.error("%s outcomes could not be reported: %s.", len(self._unreported), fate)
                 return False
             self._wakeup.wait(max(0.0, self._retry_at - time.monotonic()))
 
@@ -263,5 +269,6 @@ class Worker:
             lifecycle.leave(self._session, self.worker_id)
         except (DatabaseAway, psycopg.Error) as error:
             logger.warning("The worker's row stays behind: %s", error)
+        self._unreported.close()
         self._session.close()
         self._pool.close()

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
 
 from jobs import insights
-from jobs.admin import detail, presentation
+from jobs.admin import benchmark, detail, presentation
 from jobs.admin.filters import PriorityFilter, QueueFilter, StatusFilter, TypeFilter
 from jobs.admin.operating import OperatingAdmin
 from jobs.models import Job
@@ -117,8 +117,8 @@ class JobAdmin(JobColumns):
         return list(flatten_fieldsets(self.fieldsets))
 
     def get_urls(self) -> list[URLPattern]:
-        """Add the routes of the buttons; they go first, because Django's last route takes everything."""
-        return [*self.operating_urls(), *super().get_urls()]
+        """Add the buttons and the benchmark; they go first, because Django's last route takes everything."""
+        return [*self.operating_urls(), *benchmark.urls(self), *super().get_urls()]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Job | None:  # noqa: ARG002
         """Return the job with payload and result as text, or None."""

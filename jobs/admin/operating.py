@@ -18,7 +18,9 @@ from django.views.decorators.http import require_POST
 
 from jobs import lifecycle
 from jobs.admin.base import COUNTED, ReadOnlyAdmin
+from jobs.admin.spool import notices
 from jobs.models import Job
+from jobs.spool.forwarder import forwarder
 from jobs.states import FINAL, RETRYABLE, Status
 
 _BATCH = 500  # jobs changed in one transaction
@@ -58,6 +60,13 @@ class OperatingAdmin(ReadOnlyAdmin):
     def has_cancel_permission(self, request: HttpRequest) -> bool:
         """Whether this user may cancel jobs."""
         return self.has_view_permission(request) and request.user.has_perm("dilamme.cancel_job")
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Show the list, and above it what the spool has to say."""
+        if request.method == "GET" and self.has_view_permission(request):
+            for notice in notices(forwarder.status()):
+                self.message_user(request, notice, messages.WARNING)
+        return super().changelist_view(request, extra_context)
 
     @admin.action(permissions=["retry"], description="Retry selected jobs")
     def retry_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:

@@ -9,19 +9,23 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from asgiref.sync import iscoroutinefunction
 from django.core.exceptions import RequestDataTooBig
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connections, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI, Schema
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from jobs.benchmarking import BenchmarkBusy, BenchmarkFailed, BenchmarkTimedOut
 from jobs.errors import (
     ConfigurationError,
     DatabaseAway,
     DilammeError,
     InvalidJob,
     JobNotFound,
+    SpoolFailed,
+    SpoolFull,
     TransitionRefused,
     UnknownType,
 )
@@ -69,12 +73,17 @@ def install_error_answers(api: NinjaAPI) -> None:
     answer(404, Http404)(lambda _: envelope("There is nothing at this address."))
     answer(404, JobNotFound)(lambda error: envelope(str(error)))
     answer(409, TransitionRefused)(lambda error: envelope(str(error)))
+    answer(409, BenchmarkBusy)(lambda error: envelope(str(error)))
     answer(413, RequestDataTooBig)(lambda _: envelope("The request is too large."))
     answer(422, UnknownType)(lambda error: _invalid("type", str(error)))
     answer(422, InvalidJob)(lambda error: _invalid(error.field, str(error)))
     answer(422, DilammeError)(lambda error: _invalid("request", str(error)))
     answer(422, ValidationError)(_invalid_request)
     answer(503, OperationalError, InterfaceError, DatabaseAway)(_away)
+    answer(503, SpoolFull)(lambda error: envelope(str(error)))
+    answer(503, SpoolFailed)(_spool_failed)
+    answer(503, BenchmarkTimedOut)(lambda error: envelope(str(error)))
+    answer(500, BenchmarkFailed)(lambda error: envelope(str(error)))
     answer(500, ConfigurationError, Exception)(_unforeseen)
 
     @api.exception_handler(HttpError)
@@ -97,8 +106,13 @@ def _invalid_request(error: ValidationError) -> dict[str, Any]:
 
 
 def _away(error: Exception) -> dict[str, Any]:
-    logger.warning("A request found the database away: %s", error)
+    logger.warning("A request found the database away: %s", " ".join(str(error).split()))
     return envelope("The database is away. Try again in a moment.")
+
+
+def _spool_failed(error: Exception) -> dict[str, Any]:
+    logger.error("A request found the database away, and could not be spooled: %s", error)
+    return envelope("The database is away, and the job could not be kept here either. Try again in a moment.")
 
 
 def _unforeseen(error: Exception) -> dict[str, Any]:
@@ -106,14 +120,14 @@ def _unforeseen(error: Exception) -> dict[str, Any]:
     return envelope("Something went wrong here; it has been logged.")
 
 
-def enveloped(api: NinjaAPI) -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:
+def enveloped(api: NinjaAPI) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that puts in the envelope what a view answers before or beside ninja's handlers.
 
     That is "method not allowed", what it raises, and, for a caller without a session, Django's complaint about CSRF.
+    A coroutine function stays one.
     """
 
-    def decorate(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-        @csrf_exempt  # the key is in a header that a foreign site cannot make a browser send
+    def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(view)
         def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
             try:
@@ -122,9 +136,29 @@ def enveloped(api: NinjaAPI) -> Callable[[Callable[..., HttpResponse]], Callable
                 response = api.on_exception(request, error)
             return _not_allowed(api, request, response) if response.status_code == 405 else response
 
-        return wrapped
+        @functools.wraps(view)
+        async def awaited(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            try:
+                response = await view(request, *args, **kwargs)
+            except Exception as error:  # noqa: BLE001  the same
+                response = api.on_exception(request, error)
+            return _not_allowed(api, request, response) if response.status_code == 405 else response
+
+        # The key is in a header that a foreign site cannot make a browser send.
+        return csrf_exempt(_without_transaction(awaited if iscoroutinefunction(view) else wrapped))
 
     return decorate
+
+
+def _without_transaction(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep ATOMIC_REQUESTS away.
+
+    The services open the transactions that they need; one around the view would need the database before a job can be
+    spooled, and Django refuses to call a coroutine function inside one.
+    """
+    for alias in connections:
+        view = transaction.non_atomic_requests(using=alias)(view)
+    return view
 
 
 def _not_allowed(api: NinjaAPI, request: HttpRequest, response: HttpResponse) -> HttpResponse:

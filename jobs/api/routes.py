@@ -1,18 +1,25 @@
-"""The routes under `/api/v1`, and `/health`."""
+"""The routes under `/api/v1`."""
 
 import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 from ninja import NinjaAPI, Query, Status
 
-from jobs import insights, lifecycle
+from jobs import benchmarking, insights, lifecycle
 from jobs.api.envelope import Envelope, envelope, enveloped, install_error_answers
 from jobs.api.keys import ApiKey
-from jobs.api.schemas import EventOut, HealthOut, JobOut, JobsQuery, NewJobIn, WholeJobOut
+from jobs.api.schemas import (
+    BenchmarkIn,
+    BenchmarkOut,
+    EventOut,
+    JobOut,
+    JobsQuery,
+    NewJobIn,
+    SpooledJobOut,
+    WholeJobOut,
+)
 from jobs.enqueueing import enqueue
 from jobs.errors import TransitionRefused
 from jobs.models import Job, JobEvent
@@ -26,12 +33,13 @@ api = NinjaAPI(
 )
 install_error_answers(api)
 
+_SPOOLED = "The database is away. The job is kept safe here, and made as soon as it is back."
 _ERRORS = dict.fromkeys((400, 401, 404, 409, 413, 422, 503), Envelope[None])
 
 
-@api.post("/jobs", response={201: Envelope[WholeJobOut], **_ERRORS}, tags=["jobs"])
+@api.post("/jobs", response={201: Envelope[WholeJobOut], 202: Envelope[SpooledJobOut], **_ERRORS}, tags=["jobs"])
 def create_job(request: HttpRequest, new: NewJobIn) -> Status[dict[str, Any]]:  # noqa: ARG001  ninja's signature
-    """Make a job."""
+    """Make a job. 202 says that it was accepted and will be made: the database is away, and the spool is on."""
     job = enqueue(
         new.type,
         new.payload,
@@ -42,6 +50,8 @@ def create_job(request: HttpRequest, new: NewJobIn) -> Status[dict[str, Any]]:  
         depends_on=tuple(new.dependency_ids),
         on_failure=new.on_failure,
     )
+    if job.is_spooled:
+        return Status(202, envelope(_SPOOLED, SpooledJobOut.of(job)))
     return Status(201, envelope("The job was made.", _whole(job, sorted(set(new.dependency_ids)), events=())))
 
 
@@ -75,17 +85,11 @@ def retry_job(request: HttpRequest, job_id: uuid.UUID) -> dict[str, Any]:
     return envelope("The job will run again.", _changed(job_id, answer))
 
 
-@enveloped(api)
-@require_safe
-def health(request: HttpRequest) -> HttpResponse:
-    """Answer 200 when the database answers, 503 when it does not; without a key, for load balancers."""
-    try:
-        found = insights.health()
-    except (OperationalError, InterfaceError):
-        answer = envelope("The database is away.", HealthOut(status="database away").dict())
-        return api.create_response(request, answer, status=503)
-    state = HealthOut(status="ok", workers=found.workers, listening=found.listening)
-    return api.create_response(request, envelope("Up.", state.dict()), status=200)
+@api.post("/benchmark/run", response={200: Envelope[BenchmarkOut], **_ERRORS}, tags=["benchmark"])
+async def run_benchmark(request: HttpRequest, wanted: BenchmarkIn) -> dict[str, Any]:  # noqa: ARG001  ninja's signature
+    """Measure the heap against the timing wheel, in a process of its own. 409 while another measurement runs."""
+    found = await benchmarking.run(wanted.n, wanted.algorithm)
+    return envelope(f"Measured on {found.n:,} entries, medians of {found.runs} runs.", BenchmarkOut.of(found))
 
 
 @enveloped(api)

@@ -13,16 +13,5 @@ with made as (
   ) new(id, type, queue, priority, payload, run_at, max_attempts, unmet)
   returning id, queue, run_at, created_at, unmet
 ),
--- One notification per queue; those of one transaction that read the same are sent once by PostgreSQL. What is due
--- beyond the horizon is found by the workers' own look ahead.
-due as (
-  select queue, min(run_at) as run_at
-  from made
-  where unmet = 0 and run_at < statement_timestamp() + %(horizon)s * interval '1 second'
-  group by queue
-),
-woken as (
-  select pg_notify('dilamme_wakeup', case when run_at <= statement_timestamp() then queue else queue || '@later' end)
-  from due
-)
+-- include _wake
 select made.id, made.created_at, made.run_at, (select count(*) from woken) from made

@@ -127,7 +127,7 @@ def without_database() -> list[list[Any]]:
 
 def test_health_is_503_without_a_database(without_database: list[list[Any]]) -> None:
     """A load balancer takes this process out."""
-    data = {"status": "database away", "workers": None, "listening": None}
+    data = {"status": "database away", "workers": None, "listening": None, "spool": None}
     assert without_database[0] == [
         503,
         {"message": "The database is away.", "data": data, "errors": [], "meta": {}},
@@ -151,7 +151,7 @@ def test_health_counts_the_workers_that_are_alive(stranger: Client) -> None:
     lifecycle.beat(session, Presence(lost := uuid.uuid4(), "lost", 1, None, [], listening=True))
     Worker.objects.filter(pk=lost).update(lease_expires_at="2000-01-01T00:00Z")
     body = read(stranger.get("/health"), 200)
-    assert body["data"] == {"status": "ok", "workers": 2, "listening": 1}
+    assert body["data"] == {"status": "ok", "workers": 2, "listening": 1, "spool": None}
     assert stranger.head("/health").status_code == 200
 
 
@@ -172,6 +172,7 @@ def test_the_openapi_document_describes_every_route(stranger: Client) -> None:
         ("GET", "/api/v1/jobs/{job_id}"),
         ("POST", "/api/v1/jobs/{job_id}/cancel"),
         ("POST", "/api/v1/jobs/{job_id}/retry"),
+        ("POST", "/api/v1/benchmark/run"),
     }
     scheme = document["components"]["securitySchemes"]["ApiKey"]
     assert (scheme["type"], scheme["in"], scheme["name"]) == ("apiKey", "header", "X-API-Key")

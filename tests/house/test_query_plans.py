@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
 from jobs.models import Job
 from jobs.queries import load
@@ -34,6 +35,17 @@ PARAMETERS: dict[str, dict[str, object]] = {
         "notes": ["e"] * N,
         "tracebacks": [""] * N,
     },
+    "forward": {
+        "ids": IDS,
+        "types": ["t"] * N,
+        "queues": ["q"] * N,
+        "priorities": [2.0] * N,
+        "payloads": ["{}"] * N,
+        "run_ats": [None] * N,
+        "accepted_ats": [timezone.now()] * N,
+        "max_attempts": [3] * N,
+        "horizon": 10.0,
+    },
     "held": {"worker": WORKER},
     "lock_lost": {"lease": 30.0, "room": 200},
     "lock_parents": {"ids": IDS},
@@ -42,7 +54,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "upcoming": {"queues": None, "horizon": 10.0, "room": 500},
 }
 # They touch no job that exists already.
-WITHOUT_JOBS = {"_levels", "beat", "enqueue", "forget_workers", "ping", "publish", "try_sweep"}
+WITHOUT_JOBS = {"_levels", "_wake", "beat", "enqueue", "forget_workers", "ping", "publish", "try_sweep"}
 
 
 @pytest.fixture(params=["statistics of an idle queue", "no statistics"])

@@ -1,5 +1,6 @@
 """`manage.py check`: what it says about Dilamme's settings."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,3 +68,13 @@ def test_settings_that_are_no_dict_do_not_break_the_other_checks(settings: Any) 
     """The check explains the mistake; it does not end in a traceback of its own."""
     settings.DILAMME = ["LEASE"]
     assert sorted(id_ for id_, _, _ in found()) == ["dilamme.E001", "dilamme.W001"]
+
+
+def test_a_spool_that_could_not_be_written_is_refused(settings: Any, tmp_path: Path) -> None:
+    """It is found before the outage; a directory that has yet to be made is fine."""
+    (tmp_path / "file").write_text("")
+    for directory, ids in ((tmp_path, []), (tmp_path / "a" / "b", []), (tmp_path / "file", ["dilamme.E004"])):
+        settings.DILAMME = {**KEYS, "SPOOL": str(directory)}
+        assert [id_ for id_, _, _ in found()] == ids
+    settings.DILAMME = {**KEYS, "SPOOL": "relative"}
+    assert [id_ for id_, _, _ in found()] == ["dilamme.E001"]

@@ -24,6 +24,8 @@ WRONG = [
     ("POLL_INTERVAL", "5", "is '5'; it must be int or float."),
     ("POLL_INTERVAL", True, "is True; it must be int or float."),
     ("POLL_INTERVAL", math.inf, f"is inf; {SECONDS.format('0.05')}"),
+    ("SPOOL", "spool", "is 'spool'; use an absolute path, or '' for no spool."),
+    ("SPOOL_LIMIT", 0, f"is 0; {SECONDS.format('1')}"),
     ("LEASE", 0.5, f"is 0.5; {SECONDS.format('1')}"),
     ("LEASE", math.nan, f"is nan; {SECONDS.format('1')}"),
     ("LEASE", 10**400, f"is {10**400}; {SECONDS.format('1')}"),

@@ -197,3 +197,17 @@ def test_hostile_text_does_not_run(page, apart):
         assert page.evaluate("window.pwned") is None
         expect(page.locator("#content img[src=x]")).to_have_count(0)
         expect(_badge(page, job.pk)).to_have_text("Failed")
+
+
+def test_the_benchmark_is_drawn(page):
+    """Bars stand beside their values, each algorithm in a colour of its own, with no help from a script or a style."""
+    page.goto("/admin/dilamme/job/")
+    page.get_by_role("link", name="Heap against wheel").click()
+    page.fill("[name=n]", "500")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator(".dilamme-line")).to_have_count(10, timeout=_WITHIN)
+    bars = page.locator(".dilamme-line rect").all()
+    assert max(bar.bounding_box()["width"] for bar in bars) > 200
+    assert min(bar.bounding_box()["width"] for bar in bars) > 0
+    assert len({bar.evaluate("bar => getComputedStyle(bar).fill") for bar in bars}) == 2
+    expect(page.get_by_role("row", name="All entries: insert")).to_contain_text(" ms")
