@@ -205,7 +205,7 @@ def test_the_benchmark_is_drawn(page):
     page.get_by_role("link", name="Heap against wheel").click()
     page.fill("[name=n]", "500")
     page.get_by_role("button", name="Run").click()
-    expect(page.locator(".dilamme-line")).to_have_count(10, timeout=_WITHIN)
+    expect(page.locator(".dilamme-line")).to_have_count(12, timeout=_WITHIN)
     bars = page.locator(".dilamme-line rect").all()
     assert max(bar.bounding_box()["width"] for bar in bars) > 200
     assert min(bar.bounding_box()["width"] for bar in bars) > 0

@@ -54,7 +54,7 @@ def test_no_job_is_refused_lost_doubled_or_overtaken_in_an_outage(server: Server
 
     statuses = [status for _, status, _ in answered]
     assert set(statuses) == {201, 202}
-    assert statuses.count(202) >= OUTAGE / INTERVAL * 0.8
+    assert statuses.count(202) > 20
     assert (statuses[0], statuses[-1]) == (201, 201)
     made = server.rows("select id::text, payload ->> 'word' from dilamme_job order by run_at, created_at, id")
     assert made == [(id_, str(number)) for number, _, id_ in answered]
