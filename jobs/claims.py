@@ -1,16 +1,16 @@
 """A job as its worker holds it, and a run that has ended: the values that travel between claiming, running, recording.
 
-They are copies. What the database says decides, and every write about a claim proves itself by id, attempt and worker.
+They are tuples, because one of each is made for every job, and copies: what the database says decides, and every write
+about a claim proves itself by id, attempt and worker.
 """
 
 import uuid
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jobs.outcomes import Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """One job, claimed by one worker for one attempt. Times are seconds since 1970 on the database clock."""
 
     id: uuid.UUID
@@ -32,8 +32,7 @@ class Claim:
         return self.attempt - self.attempts_refunded >= self.max_attempts
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """A claim whose run has ended, with how, and how long the handler ran in seconds (None: it never started)."""
 
     claim: Claim

@@ -165,4 +165,10 @@ class _Current:
         return getattr(self.get(), name)
 
 
-settings = cast("Settings", _Current())  # read like one, checked like one
+_current = _Current()
+settings = cast("Settings", _current)  # read like one, checked like one
+
+
+def current() -> Settings:
+    """Return all settings in force at once, for who reads several of them often."""
+    return _current.get()

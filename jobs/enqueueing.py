@@ -5,59 +5,26 @@ first. A rollback takes the jobs and the wake-up with it. What exists already is
 `DILAMME["SPOOL"]`, and outside a transaction, jobs are accepted while the database is away: see `jobs.spool`.
 """
 
+import functools
 import uuid
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
-from jobs import storable
 from jobs.conf import settings
-from jobs.errors import InvalidJob, InvalidPayload, UnknownDependency
-from jobs.ids import uuid7s
-from jobs.limits import (
-    ATTEMPTS_RULE,
-    DEPENDENCY_LIMIT,
-    EARLIEST,
-    LATEST,
-    NAME_RULE,
-    PRIORITY_RULE,
-    TIME_RULE,
-    valid_attempts,
-    valid_name,
-    valid_priority,
-)
+from jobs.drafts import Draft, NewJob, Options, Terms, drafts_of
+from jobs.errors import InvalidJob, UnknownDependency
 from jobs.models import Job
 from jobs.queries import DjangoSession, Session
-from jobs.registry import registry
 from jobs.spool.forwarder import forwarder
 from jobs.spool.records import SpooledJob
 from jobs.states import FINAL, OnFailure, Status
 
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a job is to run. What is None falls back to its type, then to the settings."""
-
-    queue: str | None = None
-    priority: float | None = None  # 1 High to 3 Low
-    run_at: datetime | None = None  # aware; None for now
-    max_attempts: int | None = None
-    depends_on: Collection[uuid.UUID] = field(default_factory=tuple)
-    on_failure: str = OnFailure.CANCEL  # what the failure of a parent does to this job
-
-
-@dataclass(frozen=True, slots=True)
-class NewJob:
-    """A job to be made: for `enqueue_many`."""
-
-    type: str
-    payload: Mapping[str, Any] = field(default_factory=dict)
-    options: Options = field(default_factory=Options)
+__all__ = ["NewJob", "Options", "aenqueue", "aenqueue_many", "enqueue", "enqueue_many"]
 
 
 def enqueue(type: str, payload: Mapping[str, Any] | None = None, **options: Any) -> Job:  # noqa: A002  the API's word
@@ -71,164 +38,153 @@ def enqueue(type: str, payload: Mapping[str, Any] | None = None, **options: Any)
 
 def enqueue_many(new_jobs: Iterable[NewJob]) -> list[Job]:
     """Make many jobs, all or none, in one statement; returned in the order given."""
-    jobs = [_checked(new) for new in new_jobs]
-    if not jobs:
+    drafts = drafts_of(new_jobs)
+    if not drafts:
         return []
-    for job, id_ in zip(jobs, uuid7s(len(jobs)), strict=True):
-        job.row.id = id_
     session = DjangoSession()
-    if any(job.parents for job in jobs):
+    if any(draft.terms.parents for draft in drafts):
         with session.transaction():
-            edges = _hold_parents(session, jobs)
-            _insert(session, jobs)
+            unmet, edges = _hold_parents(session, drafts)
+            made_at = _insert(session, drafts, unmet)
             session.fetch("add_edges", **edges)
-    elif settings.SPOOL and session.is_free:
-        _insert_or_spool(session, jobs)
-    else:
-        _insert(session, jobs)
-    return [job.row for job in jobs]
+        return _as_jobs(drafts, made_at, unmet)
+    if settings.SPOOL and session.is_free:
+        return _insert_or_spool(session, drafts)
+    return _as_jobs(drafts, _insert(session, drafts, {}), {})
 
 
 aenqueue = sync_to_async(enqueue)
 aenqueue_many = sync_to_async(enqueue_many)
 
 
-@dataclass(slots=True)
-class _Checked:
-    row: Job
-    payload: str  # JSON text, storable
-    run_at: datetime | None
-    parents: list[uuid.UUID]
-    on_failure: OnFailure
-
-
-def _checked(new: NewJob) -> _Checked:
-    """Return the job with its defaults filled in, every part of it checked."""
-    kind, options = registry.get(new.type), new.options
-    row = Job(
-        type=new.type,
-        queue=_first(options.queue, kind.queue, settings.DEFAULT_QUEUE),
-        priority=_first(options.priority, kind.priority, settings.DEFAULT_PRIORITY),
-        max_attempts=_first(options.max_attempts, kind.max_attempts, settings.MAX_ATTEMPTS),
-    )
-    _check(row, options)
-    row.priority = float(row.priority)
-    row.payload = kind.normalise(new.payload)
-    try:
-        payload = storable.json_text(row.payload, settings.MAX_PAYLOAD_BYTES, "payload")
-    except storable.NotStorable as error:
-        raise InvalidPayload(f"{new.type}: {error}") from None
-    return _Checked(row, payload, _run_at(options.run_at), _parents(options.depends_on), OnFailure(options.on_failure))
-
-
-def _first(*values: Any) -> Any:
-    return next(value for value in values if value is not None)
-
-
-def _check(row: Job, options: Options) -> None:
-    if not valid_name(row.queue):
-        raise InvalidJob(f"queue is {row.queue!r}; {NAME_RULE}", field="queue")
-    if not valid_priority(row.priority):
-        raise InvalidJob(f"priority is {row.priority!r}; {PRIORITY_RULE}", field="priority")
-    if not valid_attempts(row.max_attempts):
-        raise InvalidJob(f"max_attempts is {row.max_attempts!r}; {ATTEMPTS_RULE}", field="max_attempts")
-    if options.on_failure not in OnFailure.values:
-        raise InvalidJob(f"on_failure is {options.on_failure!r}; use cancel or run.", field="on_failure")
-
-
-def _run_at(given: datetime | None) -> datetime | None:
-    """Return the time in UTC: PostgreSQL knows no offset of 16 hours or more."""
-    if given is None:
-        return None
-    if not isinstance(given, datetime):
-        raise InvalidJob(f"run_at is {given!r}; use an aware datetime.", field="scheduled_at")
-    if timezone.is_naive(given):
-        raise InvalidJob(f"run_at is {given} without a time zone; use an aware datetime.", field="scheduled_at")
-    if not EARLIEST <= given <= LATEST:
-        raise InvalidJob(f"run_at is {given}; {TIME_RULE}", field="scheduled_at")
-    return given.astimezone(UTC)
-
-
-def _parents(given: Collection[uuid.UUID]) -> list[uuid.UUID]:
-    """Return the ids of the parents, each once."""
-    if isinstance(given, str) or not isinstance(given, Collection):
-        raise InvalidJob(f"depends_on is {given!r}; use a list of job ids.", field="dependency_ids")
-    for parent in given:
-        if not isinstance(parent, uuid.UUID):
-            text = f"depends_on contains {parent!r} of type {type(parent).__name__}; use ids of jobs, which are UUIDs."
-            raise InvalidJob(text, field="dependency_ids")
-    if len(given) > DEPENDENCY_LIMIT:
-        text = f"{len(given):,} dependencies; at most {DEPENDENCY_LIMIT:,} are possible."
-        raise InvalidJob(text, field="dependency_ids")
-    return list(dict.fromkeys(given))
-
-
-def _insert(session: Session, jobs: Collection[_Checked]) -> None:
-    """Store the jobs, and take over what the database decided."""
-    rows = [job.row for job in jobs]
-    stored = session.fetch(
+def _insert(session: Session, drafts: Sequence[Draft], unmet: Mapping[int, int]) -> datetime:
+    """Store the jobs and return when, on the database's clock. Terms that jobs share are sent once."""
+    if len(drafts) == 1 and not unmet:
+        return _insert_one(session, drafts[0])
+    terms = {id(draft.terms): draft.terms for draft in drafts}
+    number = {key: n for n, key in enumerate(terms, 1)}
+    ((made_at, _),) = session.fetch(
         "enqueue",
-        ids=[row.id for row in rows],
-        types=[row.type for row in rows],
-        queues=[row.queue for row in rows],
-        priorities=[row.priority for row in rows],
-        payloads=[job.payload for job in jobs],
-        run_ats=[job.run_at for job in jobs],
-        max_attempts=[row.max_attempts for row in rows],
-        unmet=[row.unmet for row in rows],
+        ids=[draft.id for draft in drafts],
+        payloads=[draft.text for draft in drafts],
+        numbers=[number[id(draft.terms)] for draft in drafts],
+        types=[each.kind.name for each in terms.values()],
+        queues=[each.queue for each in terms.values()],
+        priorities=[each.priority for each in terms.values()],
+        run_ats=[each.run_at for each in terms.values()],
+        max_attempts=[each.max_attempts for each in terms.values()],
+        unmet=[unmet.get(key, 0) for key in terms],
         horizon=settings.horizon,
     )
-    times = {id_: (created_at, run_at) for id_, created_at, run_at, _ in stored}
-    for row in rows:
-        row.created_at, row.run_at = times[row.id]
-        row.scheduled_at = row.run_at
-        row._state.adding, row._state.db = False, settings.DATABASE  # noqa: SLF001  as if Django had read it
+    return made_at  # type: ignore[no-any-return]
 
 
-def _insert_or_spool(session: DjangoSession, jobs: Collection[_Checked]) -> None:
+def _insert_one(session: Session, draft: Draft) -> datetime:
+    terms = draft.terms
+    ((made_at, _),) = session.fetch(
+        "enqueue_one",
+        id=draft.id,
+        type=terms.kind.name,
+        queue=terms.queue,
+        priority=terms.priority,
+        payload=draft.text,
+        run_at=terms.run_at,
+        max_attempts=terms.max_attempts,
+        horizon=settings.horizon,
+    )
+    return made_at  # type: ignore[no-any-return]
+
+
+def _as_jobs(drafts: Sequence[Draft], made_at: datetime, unmet: Mapping[int, int]) -> list[Job]:
+    """Return the jobs as Django would read them."""
+    fields, alias = _fields(), settings.DATABASE
+    common = {id(draft.terms): draft.terms for draft in drafts}
+    values = {key: _values(terms, made_at, unmet.get(key, 0)) for key, terms in common.items()}
+    jobs = []
+    for draft in drafts:
+        row = values[id(draft.terms)]
+        row["id"], row["payload"] = draft.id, draft.payload
+        jobs.append(Job.from_db(alias, fields, list(map(row.get, fields))))
+    return jobs
+
+
+@functools.cache
+def _fields() -> list[str]:
+    return [column.attname for column in Job._meta.concrete_fields]  # noqa: SLF001  Django's documented API
+
+
+def _values(terms: Terms, made_at: datetime, unmet: int) -> dict[str, Any]:
+    """Return the columns of a new job by name; those that are missing here are null."""
+    run_at = terms.run_at or made_at
+    return {
+        "type": terms.kind.name,
+        "queue": terms.queue,
+        "status": Status.PENDING.value,
+        "priority": terms.priority,
+        "scheduled_at": run_at,
+        "run_at": run_at,
+        "created_at": made_at,
+        "attempt": 0,
+        "attempts_refunded": 0,
+        "max_attempts": terms.max_attempts,
+        "unmet": unmet,
+        "last_error": "",
+    }
+
+
+def _insert_or_spool(session: DjangoSession, drafts: Sequence[Draft]) -> list[Job]:
     """Store the jobs, or keep them on disk until the database is back; no transaction is open."""
     forwarder.attend()
     if not forwarder.is_diverting:
         try:
-            _insert(session, jobs)
+            return _as_jobs(drafts, _insert(session, drafts, {}), {})
         except (DatabaseError, InterfaceError) as error:
             if not session.found_away(error):
                 raise
-        else:
-            return
-    _spool(jobs)
+    return _spool(drafts)
 
 
-def _spool(jobs: Collection[_Checked]) -> None:
+def _spool(drafts: Sequence[Draft]) -> list[Job]:
     now = timezone.now()
-    records = {}
+    forwarder.keep({draft.id: _spooled(draft, now).pack() for draft in drafts})
+    jobs = _as_jobs(drafts, now, {})
     for job in jobs:
-        row = job.row
-        row.created_at, row.run_at = now, job.run_at or now
-        row.scheduled_at, row.is_spooled = row.run_at, True
-        records[row.id] = SpooledJob(
-            row.id, row.type, row.queue, row.priority, job.payload, row.max_attempts, now, job.run_at
-        ).pack()
-    forwarder.keep(records)
+        job.is_spooled, job._state.adding = True, True  # noqa: SLF001  it is not in the database yet
+    return jobs
 
 
-def _hold_parents(session: Session, jobs: Collection[_Checked]) -> dict[str, list[Any]]:
-    """Lock every parent, count what each job waits for, and return the edges to store."""
-    wanted = sorted({parent for job in jobs for parent in job.parents})
+def _spooled(draft: Draft, now: datetime) -> SpooledJob:
+    terms = draft.terms
+    return SpooledJob(
+        id=draft.id,
+        type=terms.kind.name,
+        queue=terms.queue,
+        priority=terms.priority,
+        payload=draft.text,
+        max_attempts=terms.max_attempts,
+        accepted_at=now,
+        run_at=terms.run_at,
+    )
+
+
+def _hold_parents(session: Session, drafts: Sequence[Draft]) -> tuple[dict[int, int], dict[str, list[Any]]]:
+    """Lock every parent; return how many of them jobs wait for, by the identity of their terms, and the edges."""
+    wanted = sorted({parent for draft in drafts for parent in draft.terms.parents})
     statuses: dict[uuid.UUID, str] = dict(session.fetch("lock_parents", ids=wanted))
     if missing := [str(parent) for parent in wanted if parent not in statuses]:
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise UnknownDependency(f"No job has the id {shown}: a job can only depend on jobs that exist.")
+    unmet: dict[int, int] = {}
     edges: dict[str, list[Any]] = {"children": [], "parents": [], "on_failure": [], "settled": []}
-    for job in jobs:
-        for parent in job.parents:
-            settled = _is_settled(parent, statuses[parent], job.on_failure)
-            job.row.unmet += not settled
-            edges["children"].append(job.row.id)
-            edges["parents"].append(parent)
-            edges["on_failure"].append(job.on_failure)
-            edges["settled"].append(settled)
-    return edges
+    for draft in drafts:
+        terms = draft.terms
+        settled = [_is_settled(parent, statuses[parent], terms.on_failure) for parent in terms.parents]
+        unmet[id(terms)] = len(settled) - sum(settled)
+        edges["children"] += [draft.id] * len(settled)
+        edges["parents"] += terms.parents
+        edges["on_failure"] += [terms.on_failure] * len(settled)
+        edges["settled"] += settled
+    return unmet, edges
 
 
 def _is_settled(parent: uuid.UUID, status: str, on_failure: str) -> bool:

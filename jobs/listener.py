@@ -14,7 +14,8 @@ import psycopg
 from psycopg import sql
 
 from jobs.conf import settings
-from jobs.queries import Row, connect, load
+from jobs.pipeline import Row
+from jobs.queries import connect, load
 
 logger = logging.getLogger("dilamme.listener")
 

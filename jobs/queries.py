@@ -7,18 +7,23 @@ with plain tuples. What a statement means is written in its file, and known to t
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import psycopg
 from django.db import InterfaceError, OperationalError, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.pq import TransactionStatus
 
 from jobs.conf import settings
 from jobs.errors import DatabaseAway
+from jobs.literals import array
+from jobs.pipeline import Call, Pipeline, Row
 
-WAKEUP_CHANNEL = "dilamme_wakeup"  # new work; payload: the queue, with @later when it is not due yet
+WAKEUP_CHANNEL = "dilamme_wakeup"  # new work; payload: queue, priority, and since when it may run, or "later"
 CONTROL_CHANNEL = "dilamme_control"  # word to the workers; payload: cancel:<job id>
 LIVE_CHANNEL = "dilamme_live"  # what happened to jobs, for those who watch; payload: JSON
 
@@ -34,7 +39,7 @@ _DJANGO_ONLY = ("context", "cursor_factory", "prepare_threshold", "server_side_b
 # The connection failed, the server goes down or comes up, takes no more connections, or only reads (a standby).
 _AWAY = ("08", "57P01", "57P02", "57P03", "53300", "25006")
 
-Row = tuple[Any, ...]
+Fetch = tuple[str, dict[str, Any]]  # a statement's name, and its parameters
 
 
 class Session(Protocol):
@@ -42,6 +47,9 @@ class Session(Protocol):
 
     def fetch(self, statement: str, **parameters: Any) -> list[Row]:
         """Run `sql/<statement>.sql` and return its rows."""
+
+    def fetch_together(self, fetches: Sequence[Fetch]) -> list[list[Row]]:
+        """Run several, none of which needs the answer of another, in one transaction; return the rows of each."""
 
     def transaction(self) -> AbstractContextManager[Any]:
         """Make what is fetched inside one transaction."""
@@ -54,6 +62,20 @@ def load(statement: str) -> str:
     return _COMMENT.sub("", whole).strip()
 
 
+def _written(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: array(value) if isinstance(value, list) else value for name, value in parameters.items()}
+
+
+_pipelines: WeakKeyDictionary[psycopg.Connection[Row], Pipeline] = WeakKeyDictionary()
+
+
+def _pipeline_of(connection: psycopg.Connection[Row]) -> Pipeline:
+    """Return what runs our statements on a connection of Django's, and knows which it has prepared there."""
+    if (pipeline := _pipelines.get(connection)) is None:
+        pipeline = _pipelines[connection] = Pipeline(connection)
+    return pipeline
+
+
 class DjangoSession:
     """Statements on Django's connection: they belong to the transaction that the caller has open."""
 
@@ -61,10 +83,38 @@ class DjangoSession:
         self._alias = settings.DATABASE
 
     def fetch(self, statement: str, **parameters: Any) -> list[Row]:
-        """Run a statement; Django's database errors pass through."""
-        with connections[self._alias].cursor() as cursor:
-            cursor.execute(load(statement), parameters)
-            return cursor.fetchall() if cursor.description else []
+        """Run a statement; Django's database errors pass through.
+
+        It is prepared once for each connection, which saves the server more work than a short statement is. Not where
+        somebody watches what Django executes, and not behind a pooler that gives every transaction another connection:
+        `DISABLE_SERVER_SIDE_CURSORS` is Django's word for that.
+        """
+        connection, query = connections[self._alias], load(statement)
+        if not self._may_pass_by(connection):
+            with connection.cursor() as cursor:
+                cursor.execute(query, _written(parameters))
+                return cursor.fetchall() if cursor.description else []
+        with connection.wrap_database_errors:
+            return _pipeline_of(connection.connection).run([Call(query, parameters)])[0]
+
+    @staticmethod
+    def _may_pass_by(connection: BaseDatabaseWrapper) -> bool:
+        """Whether a statement may be run without Django's cursor, whose own checks are made here instead."""
+        is_watched = connection.queries_logged or connection.execute_wrappers
+        if is_watched or connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
+            return False
+        connection.close_if_health_check_failed()
+        connection.ensure_connection()
+        connection.validate_thread_sharing()
+        connection.validate_no_broken_transaction()
+        # The driver opens a transaction with the first statement that goes through it, and only then.
+        raw: psycopg.Connection[Row] = connection.connection
+        return raw.autocommit or raw.info.transaction_status != TransactionStatus.IDLE
+
+    def fetch_together(self, fetches: Sequence[Fetch]) -> list[list[Row]]:
+        """Run several statements, one after the other."""
+        with self.transaction():
+            return [self.fetch(statement, **parameters) for statement, parameters in fetches]
 
     def transaction(self) -> AbstractContextManager[Any]:
         """Return `atomic()` on the connection of the jobs."""
@@ -90,41 +140,44 @@ class WorkerSession:
     """A connection of a worker's own. After `DatabaseAway` it is closed, and the next call connects again."""
 
     def __init__(self) -> None:
-        self._connection: psycopg.Connection[Row] | None = None
+        self._pipeline: Pipeline | None = None
         self.is_new = True  # since the connection was made or lost; whoever cares sets it to False
 
     def fetch(self, statement: str, **parameters: Any) -> list[Row]:
         """Run a statement; `DatabaseAway` when the server or the connection is gone."""
+        return self.fetch_together([(statement, parameters)])[0]
+
+    def fetch_together(self, fetches: Sequence[Fetch]) -> list[list[Row]]:
+        """Run several statements in one round trip and one transaction; errors as in `fetch`."""
+        calls = [Call(load(statement), parameters) for statement, parameters in fetches]
         with self._away_told_apart():
-            cursor = self._connected().cursor(binary=True)
-            cursor.execute(load(statement), parameters)
-            return cursor.fetchall() if cursor.description else []
+            return self._ready().run(calls)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Open a transaction, committed at the end of the block, rolled back when it raises."""
-        with self._away_told_apart(), self._connected().transaction():
+        with self._away_told_apart(), self._ready().connection.transaction():
             yield
 
     def close(self) -> None:
         """Close the connection, if there is one."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._pipeline is not None:
+            self._pipeline.connection.close()
+            self._pipeline = None
             self.is_new = True
 
-    def _connected(self) -> psycopg.Connection[Row]:
-        if self._connection is None:
-            self._connection = connect()
-            self._connection.prepare_threshold = 1  # the same few statements, for the life of the process
-        return self._connection
+    def _ready(self) -> Pipeline:
+        if self._pipeline is None:
+            self._pipeline = Pipeline(connect())
+        return self._pipeline
 
     @contextmanager
     def _away_told_apart(self) -> Iterator[None]:
         try:
             yield
         except psycopg.Error as error:
-            if self._connection is None or self._connection.closed or isinstance(error, psycopg.InterfaceError):
+            is_lost = self._pipeline is None or self._pipeline.connection.closed
+            if is_lost or isinstance(error, psycopg.InterfaceError):
                 self.close()
                 raise DatabaseAway(f"PostgreSQL is away: {' '.join(str(error).split())}") from error
             raise

@@ -74,6 +74,11 @@ class JobType:
             where = _origin(self.handler)
             raise ConfigurationError(f"{self.name}: the annotations of {where} make no schema: {error}") from error
 
+    @functools.cached_property
+    def _parameters(self) -> list[tuple[str, str]]:
+        """The handler's parameters, each with the name of its field in the schema."""
+        return [(str(field.alias), name) for name, field in self.schema.model_fields.items()]
+
     def _make_schema(self) -> type[pydantic.BaseModel]:
         fields: dict[str, Any] = {}
         extra: Any = "forbid"
@@ -106,7 +111,7 @@ class JobType:
     def _context_name(self) -> str | None:
         return next(iter(inspect.signature(self.handler).parameters)) if self.wants_context else None
 
-    @property
+    @functools.cached_property
     def _payload_parameters(self) -> list[inspect.Parameter]:
         return list(inspect.signature(self.handler).parameters.values())[1 if self.wants_context else 0 :]
 
@@ -116,6 +121,8 @@ class JobType:
 
     def payload_from(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the payload that stands for a call of the handler with these arguments."""
+        if not args:
+            return dict(kwargs)
         names = [p.name for p in self._payload_parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         if len(args) > len(names):
             raise InvalidPayload(f"{self.name} takes {len(names)} positional arguments, {len(args)} were given.")
@@ -127,8 +134,8 @@ class JobType:
     def validate(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Return the handler's keyword arguments for `payload`; `InvalidPayload` names every field that is wrong."""
         parsed = self._parse(payload)
-        by_alias = {str(f.alias): getattr(parsed, name) for name, f in type(parsed).model_fields.items()}
-        return by_alias | (parsed.model_extra or {})
+        arguments = {alias: getattr(parsed, name) for alias, name in self._parameters}
+        return arguments | parsed.model_extra if parsed.model_extra else arguments
 
     def normalise(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Return `payload` checked and as JSON values (a date becomes its text), ready to be stored.

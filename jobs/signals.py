@@ -7,7 +7,7 @@ goes no further.
 import logging
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.dispatch import Signal
 
@@ -16,8 +16,7 @@ logger = logging.getLogger("dilamme")
 jobs_changed = Signal()  # sender: Origin class; changes: Sequence[Change]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One job moved: where it stands now, and what moved it."""
 
     job_id: uuid.UUID

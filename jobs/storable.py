@@ -10,6 +10,7 @@ import math
 import re
 from typing import Any
 
+_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 _DEPTH_LIMIT = 100  # far below what json, pydantic and PostgreSQL can each take, whose limits depend on the stack
@@ -33,7 +34,7 @@ def text(value: str, limit: int) -> str:
 def json_text(value: Any, limit: int, name: str) -> str:
     """Return `value` as JSON text of at most `limit` bytes; `NotStorable` calls the value `name`."""
     try:
-        encoded = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        encoded = _encode(value)
         size = len(encoded.encode())
     except (TypeError, ValueError, RecursionError) as error:
         raise NotStorable(_complaint(value, name) or f"{name} is not JSON: {error}") from None

@@ -17,11 +17,12 @@ lazy deletion as in the documentation of `heapq`.
 
 import math
 from bisect import bisect_left, insort
+from collections.abc import Iterable
 from heapq import heapify, heappop
 from typing import Final, Generic, TypeVar
 
 from scheduling.aging import FAST, Aging
-from scheduling.levels import Id, Level, Rank, Ready, key_of
+from scheduling.levels import Id, Level, Rank, Ready, key_of, urgency_of
 
 T = TypeVar("T", bound=Ready)
 
@@ -77,11 +78,28 @@ class ReadyHeap(Generic[T]):
             level.put(item)
         else:
             level.put(item)
-            _, run_at, created_at, first, _ = level.rank
-            if item.run_at > run_at or (item.run_at, item.created_at, key) >= (run_at, created_at, first):
+            if item.run_at > level.rank[1] or urgency_of(item) >= level.rank[1:4]:
                 return
             del self._ranking[bisect_left(self._ranking, level.rank)]
         self._rank(level, item)
+
+    def extend(self, items: Iterable[T], now: float) -> None:
+        """Push many items: the outcome is the same, but each priority is ranked only once. O(log n) for each."""
+        self.rescore(now)
+        firsts: dict[float, T] = {}
+        for item in items:
+            key = key_of(item.id)
+            level = self._levels.get(item.priority)
+            if level is None or key in self._live:
+                self._rank_anew(firsts)
+                self.push(item, now)
+                continue
+            self._live[key] = item
+            level.put(item)
+            first = firsts.get(item.priority, level.first)
+            if item.run_at <= first.run_at and urgency_of(item) < urgency_of(first):
+                firsts[item.priority] = item
+        self._rank_anew(firsts)
 
     def pop(self) -> T:
         """Remove the most urgent entry and return its item. Raises IndexError when the heap is empty."""
@@ -173,6 +191,14 @@ class ReadyHeap(Generic[T]):
                 del level.buckets[times[0]]
             heappop(times)
         return None
+
+    def _rank_anew(self, firsts: dict[float, T]) -> None:
+        """Give levels the places that new first entries earn them, and forget about those."""
+        for priority, first in firsts.items():
+            level = self._levels[priority]
+            del self._ranking[bisect_left(self._ranking, level.rank)]
+            self._rank(level, first)
+        firsts.clear()
 
     def _rank(self, level: Level[T], first: T, effective: float | None = None) -> None:
         """Give a level, which must not be in the ranking, the place that its first entry earns it."""

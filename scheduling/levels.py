@@ -128,3 +128,8 @@ def key_of(id: Id) -> Id:
     """Return what stands for an id in comparisons and dictionaries."""
     # A UUID hashes and compares in Python code, its integer does so in C, and both order alike.
     return id.int if isinstance(id, UUID) else id
+
+
+def urgency_of(item: Ready) -> tuple[float, float, Id]:
+    """Return what decides inside a priority: the smaller the more urgent."""
+    return item.run_at, item.created_at, key_of(item.id)

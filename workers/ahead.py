@@ -4,6 +4,7 @@ What is claimed ahead is out of every other worker's reach, so it is kept to a f
 order stays global, and round trips vanish where they would dominate.
 """
 
+import statistics
 from collections.abc import Sequence
 
 from jobs.claims import Ended
@@ -19,17 +20,19 @@ class ClaimAhead:
         self._concurrency = concurrency
         self._most = most
         self._mean: float | None = None  # seconds; None until something has been measured
+        self.typical: float | None = None  # the median: a run that waited for the interpreter does not move it
 
     def observe(self, ended: Sequence[Ended]) -> None:
         """Take in how long the handlers of one batch ran."""
         durations = [end.duration for end in ended if end.duration is not None]
         if durations:
+            self.typical = statistics.median(durations)
             latest = sum(durations) / len(durations)
             self._mean = latest if self._mean is None else self._mean + _WEIGHT * (latest - self._mean)
 
     def forget(self) -> None:
         """Start again with no reserve: what was claimed ahead did not get its turn."""
-        self._mean = None
+        self._mean = self.typical = None
 
     @property
     def size(self) -> int:

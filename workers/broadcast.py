@@ -6,7 +6,6 @@ look for themselves. A message that cannot be sent is dropped and counted; no jo
 
 import logging
 import threading
-import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +28,7 @@ class Broadcaster(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="dilamme-broadcast", daemon=True)
         self._lock = threading.Lock()
-        self._changes: dict[uuid.UUID, Change] = {}
+        self._changes: list[Change] = []
         self._overflowed = False
         self._something = threading.Event()
         self._stopping = threading.Event()
@@ -54,16 +53,15 @@ class Broadcaster(threading.Thread):
 
     def _collect(self, changes: Sequence[Change], **_: Any) -> None:
         with self._lock:
-            self._changes.update((change.job_id, change) for change in changes[:_KEPT])
-            if len(self._changes) > _KEPT or len(changes) > _KEPT:
-                self._overflowed = True
-                self._changes.clear()
+            if not self._overflowed:
+                self._changes += changes
+                self._overflowed = len(self._changes) > _KEPT
         self._something.set()
 
     def _publish(self, session: WorkerSession) -> None:
         with self._lock:
-            changes, self._changes = list(self._changes.values()), {}
             overflowed, self._overflowed = self._overflowed, False
+            changes, self._changes = [] if overflowed else self._changes, []
             self._something.clear()
         if not changes and not overflowed:
             return

@@ -16,8 +16,9 @@ from jobs import lifecycle
 from jobs.claims import Ended
 from jobs.conf import settings
 from jobs.errors import DatabaseAway
-from jobs.lifecycle import Presence
-from jobs.queries import Row, Session
+from jobs.lifecycle import Appetite, Presence
+from jobs.pipeline import Row
+from jobs.queries import Session
 from jobs.signals import ByWorker, announce
 from jobs.spool.forwarder import forwarder
 from scheduling import TimingWheel
@@ -46,6 +47,7 @@ class Duties:
         ahead: ClaimAhead,
         ears: Ears,
         presence: Presence,
+        appetite: Appetite,
         work_is_due: Callable[[], None],
     ) -> None:
         self._wheel = wheel
@@ -54,8 +56,10 @@ class Duties:
         self._ahead = ahead
         self._ears = ears
         self._presence = presence
+        self._appetite = appetite
         self._work_is_due = work_is_due
         self._starts_seen = 0
+        self._has_timeouts = False  # whether any run of this process ever had one
 
     def begin(self) -> None:
         """Hang the duties on the wheel."""
@@ -76,12 +80,13 @@ class Duties:
         for run in self._pool.started():
             limit = run.kind.timeout if run.kind else None
             if limit is not None:
+                self._has_timeouts = True
                 key = ("timeout", run.claim.id, run.claim.attempt)
                 self._wheel.insert(key, run.started + limit, functools.partial(self._pool.time_out, run))
 
     def forget_timeouts(self, ended: Sequence[Ended]) -> None:
         """Take the timeouts of runs that have ended off the wheel."""
-        for end in ended:
+        for end in ended if self._has_timeouts else ():
             self._wheel.cancel(("timeout", end.claim.id, end.claim.attempt))
 
     def _poll(self) -> None:
@@ -89,6 +94,7 @@ class Duties:
         self._presence.listening = self._ears.is_open
         interval = settings.POLL_INTERVAL if self._ears.is_open else min(settings.POLL_INTERVAL, _POLL_WHEN_DEAF)
         self._wheel.insert("poll", time.monotonic() + interval, self._poll)
+        self._appetite.frontier.doubt()
         self._work_is_due()
         self._look_ahead()
         if self._pool.running:
@@ -97,14 +103,24 @@ class Duties:
 
     def _look_ahead(self) -> None:
         """Put the next due times on the wheel, so that a job starts at its time and nobody polls hard for it."""
-        queues = None if self._presence.queues is None else list(self._presence.queues)
-        rows = self._ask("upcoming", queues=queues, horizon=settings.horizon, room=_UPCOMING)
+        try:
+            waits = lifecycle.upcoming(self._session, self._appetite, _UPCOMING)
+        except (DatabaseAway, psycopg.Error) as error:
+            logger.warning("The worker could not look ahead: %s", error)
+            return
+        if (moment := self._appetite.frontier.postponed_until) is not None:
+            self._wheel.insert("postponed look", moment, self._look_again)
         now = time.monotonic()
-        for (seconds,) in rows:
+        for seconds in waits:
             due = now + max(0.0, seconds)
             self._wheel.insert(("due", int(due * 1000)), due, self._work_is_due)
-        if len(rows) == _UPCOMING:
-            self._wheel.insert("look ahead", now + max(0.0, rows[-1][0]), self._look_ahead)
+        if len(waits) == _UPCOMING:
+            self._wheel.insert("look ahead", now + max(0.0, waits[-1]), self._look_ahead)
+
+    def _look_again(self) -> None:
+        """Make up for a look at the database that was too dear to be taken at once."""
+        self._work_is_due()
+        self._look_ahead()
 
     def _adopt(self) -> None:
         """Report and forward what processes that are gone have left in the spool of this machine."""

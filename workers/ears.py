@@ -4,12 +4,14 @@ Polling would find all of it a little later; without ears (LISTEN off, or the co
 nothing else.
 """
 
+import math
 import threading
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jobs.conf import settings
+from jobs.lifecycle.frontier import Level
 from jobs.listener import Listener
 from jobs.queries import CONTROL_CHANNEL, WAKEUP_CHANNEL
 from workers.wakeup import Wakeup
@@ -19,8 +21,9 @@ from workers.wakeup import Wakeup
 class Heard:
     """What has come since the last turn."""
 
-    work: bool = False  # jobs that are due
-    later: bool = False  # jobs that will be due soon
+    levels: dict[Level, float] = field(default_factory=dict)  # with jobs that are due, and since when, as of 1970
+    later: set[Level] = field(default_factory=set)  # with jobs that will be due soon
+    missed: bool = False  # there may be work that was not heard of
     cancelled: set[uuid.UUID] = field(default_factory=set)
 
 
@@ -62,14 +65,22 @@ class Ears:
     def _hear(self, channel: str, payload: str) -> None:
         with self._lock:
             if channel == WAKEUP_CHANNEL:
-                queue, _, later = payload.partition("@")
-                if self._queues is not None and queue not in self._queues:
-                    return
-                self._heard.later |= bool(later)
-                self._heard.work |= not later
+                self._note_work(payload)
             else:
                 self._note_control(payload)
         self._wakeup.set()
+
+    def _note_work(self, payload: str) -> None:
+        match payload.split(" "):
+            case [queue, _, _] if self._queues is not None and queue not in self._queues:
+                return
+            case [queue, priority, "later"] if _is_number(priority):
+                self._heard.later.add((queue, float(priority)))
+            case [queue, priority, since] if _is_number(priority) and _is_number(since):
+                level = (queue, float(priority))
+                self._heard.levels[level] = min(float(since), self._heard.levels.get(level, math.inf))
+            case _:  # anybody with a connection can send anything, and so can another release
+                self._heard.missed = True
 
     def _note_control(self, payload: str) -> None:
         word, _, argument = payload.partition(":")
@@ -82,5 +93,12 @@ class Ears:
     def _connected(self) -> None:
         """Whatever was sent while nobody listened was missed: look for it."""
         with self._lock:
-            self._heard.work = self._heard.later = True
+            self._heard.missed = True
         self._wakeup.set()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False

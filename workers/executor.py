@@ -22,6 +22,7 @@ from jobs.outcomes import Cancelled, Failed, Outcome, Released, Succeeded
 from jobs.registry import JobType
 from workers import connections
 
+_decode = json.JSONDecoder().raw_decode  # jsonb as text is JSON and nothing around it
 _FRAMES = 30  # of a traceback, innermost last
 
 
@@ -70,7 +71,7 @@ def _prepare(kind: JobType | None, claim: Claim, context: Context) -> Callable[[
 
 
 def _decoded(claim: Claim) -> dict[str, Any]:
-    payload = json.loads(claim.payload)
+    payload, _ = _decode(claim.payload)
     if not isinstance(payload, dict):
         kind = type(payload).__name__
         raise InvalidPayload(f"The payload is a JSON {kind}, not an object of the handler's arguments.")

@@ -5,6 +5,7 @@ finished takes the next job from the heap itself, so that the loop is not needed
 knows the database: outcomes are collected by the loop.
 """
 
+import math
 import queue
 import threading
 import time
@@ -22,6 +23,7 @@ from workers import connections, executor
 from workers.async_lane import HANDLER_THREAD, AsyncLane
 from workers.wakeup import Wakeup
 
+SOON = 0.002  # seconds within which a job should start once a slot is free
 _KEEP_CONNECTIONS = 1.0  # seconds a thread waits for its next job before it closes its database connections
 
 
@@ -49,6 +51,7 @@ class Pool:
         self._outcomes: deque[Ended] = deque()
         self._started: deque[Run] = deque()  # those with a timeout, for the loop to watch
         self._starts = 0
+        self._progress = (0, 0.0)  # starts, and when there were so many for the first time
         self._threads: list[threading.Thread] = []
         self._idle_threads = 0
         self._handed: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
@@ -59,15 +62,25 @@ class Pool:
     def push(self, claims: Iterable[Claim], now: float) -> None:
         """Take in what was claimed; `now` is the database's time, in seconds since 1970."""
         with self._lock:
-            for claim in claims:
-                self._heap.push(claim, now)
-            self._heap.rescore(now)
+            self._heap.extend(claims, now)
 
-    def fill(self) -> None:
-        """Start the most urgent jobs while there are free slots."""
+    def fill(self, typical: float | None = None) -> None:
+        """Start the most urgent jobs while there are free slots; `typical` is how long a handler takes, if known.
+
+        To wake a thread and to pass it the interpreter takes longer than a short handler runs. So no more threads are
+        woken than are needed to start all that wait within `SOON`; unless nothing has started for as long.
+        """
         with self._lock:
-            while run := self._next():
+            threads = self._concurrency
+            if typical is not None and not self._is_stuck():
+                threads = max(1, math.ceil(len(self._heap) * typical / SOON))
+            while run := self._next(may_be_sync=self._busy_threads < threads):
                 self._hand_to_thread(run)
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether jobs wait although slots are free: call `fill` again, within `SOON`."""
+        return bool(self._heap) and len(self._running) + self._zombies < self._concurrency
 
     def collect(self) -> list[Ended]:
         """Return how runs have ended since the last call."""
@@ -153,11 +166,26 @@ class Pool:
 
     # Starting and ending
 
-    def _next(self) -> Run | None:
+    @property
+    def _busy_threads(self) -> int:
+        return len(self._threads) - self._idle_threads
+
+    def _is_stuck(self) -> bool:
+        """Whether nothing has started for a while: the few threads that were woken are all in long handlers."""
+        now = time.monotonic()
+        starts, since = self._progress
+        if self._starts != starts or not self._running:
+            self._progress = (self._starts, now)
+            return False
+        return now - since > SOON
+
+    def _next(self, *, may_be_sync: bool = True) -> Run | None:
         """Start the head of the heap if a slot is free: an async one on its loop; a sync one is returned to be run."""
         while self._heap and len(self._running) + self._zombies < self._concurrency:
+            kind = registry.find(self._heap.peek().type)
+            if not may_be_sync and not (kind and kind.is_async):
+                return None
             claim = self._heap.pop()
-            kind = registry.find(claim.type)
             context = Context(job_id=claim.id, type=claim.type, queue=claim.queue, attempt=claim.attempt)
             run = Run(claim, kind, context)
             self._running.add(run)

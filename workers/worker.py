@@ -22,21 +22,20 @@ from jobs.lifecycle import Appetite, Presence
 from jobs.queries import WorkerSession
 from jobs.registry import registry
 from jobs.signals import ByWorker, announce
-from jobs.states import Status
 from scheduling import TimingWheel
 from workers.ahead import ClaimAhead
 from workers.broadcast import Broadcaster
 from workers.duties import Duties
 from workers.ears import Ears
 from workers.heartbeat import Heartbeat
-from workers.pool import Pool
+from workers.pool import SOON, Pool
 from workers.unreported import Unreported
 from workers.wakeup import Wakeup
 
 logger = logging.getLogger("dilamme.worker")
 
 _LONGEST_SLEEP = 60.0  # seconds
-_OUTCOMES_PER_EXCHANGE = 1000
+_OUTCOMES_PER_EXCHANGE = 400  # the statements look values up by position: quadratic, and dear from here on
 _FIRST_RETRY, _LAST_RETRY = 0.05, 5.0  # seconds between exchanges while the database is away
 _LOOK_AGAIN_AFTER = 0.0025  # seconds for each job of the next claim, after one that met other workers' locks only
 _LAST_WORDS = 5.0  # seconds a stopping worker tries to report what it has, when the database is away
@@ -80,6 +79,7 @@ class Worker:
             ahead=self._ahead,
             ears=self._ears,
             presence=self._presence,
+            appetite=self._appetite,
             work_is_due=self._become_hungry,
         )
         self._unreported = Unreported(self.worker_id)
@@ -118,7 +118,7 @@ class Worker:
         self._advance_timers()
         self._heed()
         self._exchange()
-        self._pool.fill()
+        self._pool.fill(self._ahead.typical)
         self._duties.watch_timeouts()
         self._sleep()
 
@@ -135,9 +135,13 @@ class Worker:
 
     def _heed(self) -> None:
         """Act on what was heard since the last turn."""
-        heard = self._ears.take()
-        self._is_hungry |= heard.work
-        if heard.later:
+        heard, frontier = self._ears.take(), self._appetite.frontier
+        for level, since in heard.levels.items():
+            frontier.lower(level, since)
+        if heard.missed or not all(map(frontier.knows, heard.later)):
+            frontier.doubt()
+        self._is_hungry |= heard.missed or bool(heard.levels)
+        if heard.missed or heard.later:
             self._duties.look_ahead_soon()
         for job_id in heard.cancelled:
             self._pool.cancel(job_id)
@@ -188,8 +192,9 @@ class Worker:
                 "Attempt %s of %s %s ended, but its claim was no longer ours: nothing was written about it.",
                 lost.claim.attempt, lost.claim.type, lost.claim.id,
             )  # fmt: skip
-        if any(change.status == Status.PENDING for change in result.recorded.changes):
+        if result.recorded.has_pending:
             self._duties.look_ahead_soon()
+            self._appetite.frontier.doubt()  # a hand-back keeps its age
         announce(ByWorker, result.recorded.changes)
 
     def _note_failure(self, error: Exception) -> None:
@@ -227,7 +232,8 @@ class Worker:
         if now >= self._retry_at and self._room():
             return
         due = self._wheel.next_expiry()
-        self._wakeup.wait(_LONGEST_SLEEP if due is None else min(due - now, _LONGEST_SLEEP))
+        longest = SOON if self._pool.holds_back else _LONGEST_SLEEP
+        self._wakeup.wait(longest if due is None else min(due - now, longest))
 
     def _finish(self) -> int:
         """Stop in order: hand back what waits, let what runs end within the grace, hand back the rest, leave."""

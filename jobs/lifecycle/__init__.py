@@ -3,11 +3,11 @@
 Read it in this order:
 
 `exchange` what a worker does each turn · `recording` how a run that ended is written, behind the fence · `claiming`
-how jobs are taken · `rescue` how they are taken back from a lost worker · `operating` what people may do ·
-`presence` how a worker says that it is alive.
+how jobs are taken · `frontier` from where on · `rescue` how they are taken back from a lost worker · `operating` what
+people may do · `presence` how a worker says that it is alive.
 """
 
-from jobs.lifecycle.claiming import Appetite, Claimed, held
+from jobs.lifecycle.claiming import Appetite, Claimed, held, upcoming
 from jobs.lifecycle.exchange import Exchanged, exchange
 from jobs.lifecycle.operating import Answer, cancel, retry
 from jobs.lifecycle.presence import Presence, beat, leave
@@ -26,4 +26,5 @@ __all__ = [
     "leave",
     "rescue",
     "retry",
+    "upcoming",
 ]

@@ -6,15 +6,19 @@ from dataclasses import dataclass, field
 
 from jobs.claims import Claim
 from jobs.conf import settings
-from jobs.queries import Session
+from jobs.lifecycle.frontier import Frontier
+from jobs.pipeline import Row
+from jobs.queries import Fetch, Session
 
 
-@dataclass(frozen=True, slots=True)
 class Appetite:
-    """Who claims, and from where."""
+    """Who claims, from which queues (None for every queue), and from where on."""
 
-    worker_id: uuid.UUID
-    queues: Sequence[str] | None = None  # None for every queue
+    __slots__ = ("frontier", "worker_id")
+
+    def __init__(self, worker_id: uuid.UUID, queues: Sequence[str] | None = None) -> None:
+        self.worker_id = worker_id
+        self.frontier = Frontier(queues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +35,47 @@ class Claimed:
         return self.seen > 0 and (self.seen == self.room or len(self.claims) < self.seen)
 
 
-def claim(session: Session, appetite: Appetite, room: int) -> Claimed:
-    """Take up to `room` due jobs for a worker; the attempt counts from here."""
-    aging = settings.AGING
-    rows = session.fetch(
-        "claim",
-        worker=appetite.worker_id,
-        queues=None if appetite.queues is None else list(appetite.queues),
-        room=room,
-        step=aging.step,
-        decrement=aging.decrement,
-        thresholds=list(aging.thresholds),
-    )
-    claims = [Claim(*row) for _, *row in rows if row[0] is not None]
-    return Claimed(claims, seen=rows[0][0], room=room)
+def claim_of(session: Session, appetite: Appetite, room: int) -> list[Fetch]:
+    """Return the fetch that takes up to `room` due jobs for a worker; none if there is nothing to take.
+
+    The attempt counts from there.
+    """
+    aging, frontier = settings.AGING, appetite.frontier
+    if room <= 0 or not _looked(session, frontier):
+        return []
+    parameters = {
+        "worker": appetite.worker_id,
+        "room": room,
+        "step": aging.step,
+        "decrement": aging.decrement,
+        "thresholds": list(aging.thresholds),
+    }
+    return [("claim", parameters | frontier.as_arrays())]
+
+
+def read_claim(appetite: Appetite, room: int, rows: Sequence[Row]) -> Claimed:
+    """Return what was taken, given the rows of the fetch."""
+    seen = rows[0][-1]
+    claims = [] if rows[0][0] is None else [Claim._make(row[:-1]) for row in rows]
+    if len(claims) == seen:
+        appetite.frontier.advance(claims)
+    return Claimed(claims, seen, room)
+
+
+def _looked(session: Session, frontier: Frontier) -> bool:
+    """Ask the database where jobs begin, if it is time to; return whether there are any."""
+    if frontier.is_stale:
+        frontier.look(session)
+    return len(frontier) > 0
+
+
+def upcoming(session: Session, appetite: Appetite, room: int) -> list[float]:
+    """Return in how many seconds the next jobs fall due, soonest first, up to `room` and the horizon."""
+    frontier = appetite.frontier
+    if not _looked(session, frontier):
+        return []
+    rows = session.fetch("upcoming", horizon=settings.horizon, room=room, **frontier.as_arrays())
+    return [seconds for (seconds,) in rows]
 
 
 def held(session: Session, worker_id: uuid.UUID) -> list[Claim]:

@@ -1,17 +1,17 @@
-"""What a worker does each turn: hand in what ended, take what fits, in one transaction.
+"""What a worker does each turn: hand in what ended, take what fits, in one transaction and one round trip.
 
 While one exchange is on its way to the database the next outcomes pile up, so the batch grows with the load by itself.
 """
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import psycopg
 
 from jobs.claims import Ended
-from jobs.lifecycle.claiming import Appetite, Claimed, claim
-from jobs.lifecycle.recording import Recorded, record
+from jobs.lifecycle.claiming import Appetite, Claimed, claim_of, read_claim
+from jobs.lifecycle.recording import Record, Recorded
 from jobs.outcomes import Failed
 from jobs.queries import Session
 
@@ -42,10 +42,11 @@ def exchange(session: Session, appetite: Appetite, ended: Sequence[Ended], room:
 
 
 def _exchange(session: Session, appetite: Appetite, ended: Sequence[Ended], room: int) -> Exchanged:
-    with session.transaction():
-        recorded = record(session, appetite.worker_id, ended) if ended else Recorded()
-        claimed = claim(session, appetite, room) if room > 0 else Claimed()
-    return Exchanged(claimed, recorded)
+    written = Record(appetite.worker_id, ended)
+    claim = claim_of(session, appetite, room)
+    answers = session.fetch_together([*written.fetches, *claim])
+    claimed = read_claim(appetite, room, answers.pop()) if claim else Claimed(room=room)
+    return Exchanged(claimed, written.read(answers))
 
 
 def _one_by_one(session: Session, appetite: Appetite, ended: Sequence[Ended]) -> Exchanged:
@@ -55,7 +56,7 @@ def _one_by_one(session: Session, appetite: Appetite, ended: Sequence[Ended]) ->
             single = _exchange(session, appetite, [end], 0)
         except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError) as error:
             refusal = Failed(f"The outcome of this run could not be stored: {error}")
-            single = _exchange(session, appetite, [replace(end, outcome=refusal)], 0)
+            single = _exchange(session, appetite, [end._replace(outcome=refusal)], 0)
         result.recorded.changes += single.recorded.changes
         result.recorded.lost += single.recorded.lost
     return result

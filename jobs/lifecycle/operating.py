@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from django.db import transaction
 
 from jobs.conf import settings
-from jobs.lifecycle.recording import settle
-from jobs.queries import DjangoSession, Row
+from jobs.lifecycle.recording import settling
+from jobs.pipeline import Row
+from jobs.queries import DjangoSession
 from jobs.signals import ByOperator, Change, announce
 from jobs.states import FINAL, EventKind, Status
 
@@ -43,10 +44,10 @@ def _operate(
 ) -> Answer:
     session = DjangoSession()
     with session.transaction():
-        rows = session.fetch(statement, ids=list(ids), actor=actor[:150])
+        rows = session.fetch(statement, ids=list(ids), actor=actor[:150], horizon=settings.horizon)
         answer = _answer(ids, rows, why_not)
         if final := [id_ for id_, status in answer.changed.items() if status in FINAL]:
-            settle(session, final)
+            session.fetch_together([settling(final)])
         changes = [Change(id_, status, kind(status), 0) for id_, status in answer.changed.items()]
         transaction.on_commit(lambda: announce(ByOperator, changes), using=settings.DATABASE, robust=True)
     return answer

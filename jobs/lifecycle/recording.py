@@ -4,19 +4,22 @@ Every write carries id, status, attempt and worker. A row that does not match th
 nothing is written about it, and the caller is told. What becomes final settles its dependants in the same transaction.
 """
 
+import functools
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jobs import storable
 from jobs.claims import Claim, Ended
 from jobs.conf import settings
 from jobs.outcomes import Cancelled, Failed, Released, Succeeded
-from jobs.queries import Session
+from jobs.pipeline import Row
+from jobs.queries import Fetch, Session
 from jobs.registry import registry
 from jobs.signals import Change
-from jobs.states import FINAL, EventKind, Status
+from jobs.states import EventKind, Status
 
+_COMPLETED: str = Status.COMPLETED.value  # a plain text, which costs less than a member on every job
 _LONGEST_DELAY = 10 * 366 * 24 * 3600.0  # seconds; whatever a policy asks for, the date stays within the calendar
 
 
@@ -26,6 +29,7 @@ class Recorded:
 
     changes: list[Change] = field(default_factory=list)
     lost: list[Ended] = field(default_factory=list)
+    has_pending: bool = False  # whether any job went back to the queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +46,54 @@ class _Ending:
     traceback: str = ""
 
 
+class Record:
+    """How runs of one worker ended, on the way to the database and back: send `fetches`, then `read` the answers."""
+
+    def __init__(self, worker_id: uuid.UUID, ended: Sequence[Ended]) -> None:
+        self.fetches: list[Fetch] = []
+        self._readers: list[_Reader] = []
+        for batch in _without_repeats(ended):
+            succeeded = [end for end in batch if type(end.outcome) is Succeeded]
+            if succeeded:
+                self._add(_completion(worker_id, succeeded), functools.partial(_read_completion, succeeded))
+            if len(succeeded) < len(batch):
+                others = [end for end in batch if type(end.outcome) is not Succeeded]
+                endings = [_ending(end) for end in others]
+                self._add(_end(worker_id, others, endings), functools.partial(_read_end, others, endings))
+            self._add(settling([end.claim.id for end in batch]), lambda rows, recorded: None)  # noqa: ARG005  no news
+
+    def _add(self, fetch: Fetch, reader: "_Reader") -> None:
+        self.fetches.append(fetch)
+        self._readers.append(reader)
+
+    def read(self, answers: Sequence[Sequence[Row]]) -> Recorded:
+        """Return what was written, given the rows of each fetch."""
+        recorded = Recorded()
+        for reader, rows in zip(self._readers, answers, strict=True):
+            reader(rows, recorded)
+        return recorded
+
+
+_Reader = Callable[[Sequence[Row], Recorded], None]
+
+
 def record(session: Session, worker_id: uuid.UUID, ended: Sequence[Ended]) -> Recorded:
-    """Write how runs of one worker ended; call it inside a transaction."""
-    recorded = Recorded()
-    for batch in _without_repeats(ended):
-        succeeded = [end for end in batch if isinstance(end.outcome, Succeeded)]
-        others = [end for end in batch if not isinstance(end.outcome, Succeeded)]
-        final = []
-        if succeeded:
-            final += _complete(session, worker_id, succeeded, recorded)
-        if others:
-            final += _end(session, worker_id, others, recorded)
-        if final:
-            settle(session, final)
-    return recorded
+    """Write how runs of one worker ended, in one transaction."""
+    written = Record(worker_id, ended)
+    return written.read(session.fetch_together(written.fetches))
 
 
-def settle(session: Session, ids: Sequence[uuid.UUID]) -> None:
-    """Tell the dependants of jobs that have just become final; call it in the transaction that made them so."""
-    session.fetch("settle", ids=list(ids))
+def settling(ids: Sequence[uuid.UUID]) -> Fetch:
+    """Tell the dependants of those of these jobs that are final; in the transaction that made them so, and after it."""
+    return "settle", {"ids": list(ids), "horizon": settings.horizon}
 
 
 def _without_repeats(ended: Sequence[Ended]) -> Iterator[Sequence[Ended]]:
     """Split so that no batch names a job twice: an old attempt's end may wait beside that of the new one."""
+    if len({end.claim.id.int for end in ended}) == len(ended):  # hashed in C; it is so nearly always
+        if ended:
+            yield ended
+        return
     remaining: Sequence[Ended] = ended
     while remaining:
         batch = {end.claim.id: end for end in reversed(remaining)}
@@ -72,41 +101,47 @@ def _without_repeats(ended: Sequence[Ended]) -> Iterator[Sequence[Ended]]:
         remaining = [end for end in remaining if batch[end.claim.id] is not end] if len(batch) < len(remaining) else ()
 
 
-def _complete(session: Session, worker_id: uuid.UUID, ended: Sequence[Ended], recorded: Recorded) -> list[uuid.UUID]:
-    rows = session.fetch(
-        "complete",
-        worker=worker_id,
-        ids=[end.claim.id for end in ended],
-        attempts=[end.claim.attempt for end in ended],
-        results=[end.outcome.result for end in ended if isinstance(end.outcome, Succeeded)],
-        durations=[end.duration for end in ended],
-    )
-    written = {row[0] for row in rows}
-    for end in ended:
-        if end.claim.id in written:
-            recorded.changes.append(_change(end.claim, Status.COMPLETED, EventKind.COMPLETED))
-        else:
-            recorded.lost.append(end)
-    return list(written)
+def _completion(worker_id: uuid.UUID, ended: Sequence[Ended]) -> Fetch:
+    results = [end.outcome.result for end in ended]  # type: ignore[union-attr]  # all have succeeded
+    attempts = [end.claim.attempt for end in ended]
+    is_first = all(attempt == 1 for attempt in attempts)
+    return "complete", {
+        "worker": worker_id,
+        "ids": [end.claim.id for end in ended],
+        # A look-up for each row is left out where all are alike, which is mostly so.
+        "attempt": 1 if is_first else None,
+        "attempts": None if is_first else attempts,
+        "results": results if any(result is not None for result in results) else None,
+        "durations": [end.duration for end in ended],
+    }
 
 
-def _end(session: Session, worker_id: uuid.UUID, ended: Sequence[Ended], recorded: Recorded) -> list[uuid.UUID]:
-    endings = [_ending(end) for end in ended]
-    rows = session.fetch(
-        "end",
-        worker=worker_id,
-        ids=[end.claim.id for end in ended],
-        attempts=[end.claim.attempt for end in ended],
-        durations=[end.duration for end in ended],
-        statuses=[str(ending.status) for ending in endings],
-        kinds=[str(ending.kind) for ending in endings],
-        delays=[min(ending.delay, _LONGEST_DELAY) for ending in endings],
-        keep_run_at=[ending.keep_run_at for ending in endings],
-        refunds=[ending.refund for ending in endings],
-        errors=[ending.error for ending in endings],
-        notes=[ending.note for ending in endings],
-        tracebacks=[ending.traceback for ending in endings],
-    )
+def _read_completion(ended: Sequence[Ended], rows: Sequence[Row], recorded: Recorded) -> None:
+    if lost := set(rows[0][0] or ()):
+        recorded.lost += [end for end in ended if end.claim.id in lost]
+        ended = [end for end in ended if end.claim.id not in lost]
+    recorded.changes += [_change(end.claim, _COMPLETED, _COMPLETED) for end in ended]
+
+
+def _end(worker_id: uuid.UUID, ended: Sequence[Ended], endings: Sequence[_Ending]) -> Fetch:
+    return "end", {
+        "worker": worker_id,
+        "horizon": settings.horizon,
+        "ids": [end.claim.id for end in ended],
+        "attempts": [end.claim.attempt for end in ended],
+        "durations": [end.duration for end in ended],
+        "statuses": [str(ending.status) for ending in endings],
+        "kinds": [str(ending.kind) for ending in endings],
+        "delays": [min(ending.delay, _LONGEST_DELAY) for ending in endings],
+        "keep_run_at": [ending.keep_run_at for ending in endings],
+        "refunds": [ending.refund for ending in endings],
+        "errors": [ending.error for ending in endings],
+        "notes": [ending.note for ending in endings],
+        "tracebacks": [ending.traceback for ending in endings],
+    }
+
+
+def _read_end(ended: Sequence[Ended], endings: Sequence[_Ending], rows: Sequence[Row], recorded: Recorded) -> None:
     written = {row[0]: row[1] for row in rows}
     for end, ending in zip(ended, endings, strict=True):
         if (status := written.get(end.claim.id)) is None:
@@ -114,7 +149,7 @@ def _end(session: Session, worker_id: uuid.UUID, ended: Sequence[Ended], recorde
         else:
             kind = EventKind.CANCELLED if status == Status.CANCELLED else ending.kind
             recorded.changes.append(_change(end.claim, status, kind, ending.note))
-    return [id_ for id_, status in written.items() if status in FINAL]
+            recorded.has_pending |= status == Status.PENDING
 
 
 def _ending(end: Ended) -> _Ending:

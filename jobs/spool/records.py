@@ -65,10 +65,10 @@ class SpooledOutcome:
 
     def pack(self) -> bytes:
         """Return the record, without the job's payload: recording the end of a run does not need it."""
-        claim = dataclasses.replace(self.ended.claim, payload="")
+        claim = self.ended.claim._replace(payload="")
         return _pack({
             "worker_id": self.worker_id,
-            "claim": dataclasses.asdict(claim),
+            "claim": claim._asdict(),
             "kind": type(self.ended.outcome).__name__.lower(),
             "outcome": dataclasses.asdict(self.ended.outcome),
             "duration": self.ended.duration,

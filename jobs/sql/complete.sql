@@ -7,11 +7,13 @@
 with ended as (
   update dilamme_job
   set status = 'completed', finished_at = clock_timestamp(), worker_id = null, last_error = '',
-    result = (%(results)s::jsonb[])[array_position(%(ids)s::uuid[], id)]
+    result = case when %(results)s::jsonb[] is not null
+      then (%(results)s::jsonb[])[array_position(%(ids)s::uuid[], id)] end
   where id = any(%(ids)s::uuid[])
     and status || '' = 'processing'
     and worker_id is not distinct from %(worker)s
-    and attempt = (%(attempts)s::int[])[array_position(%(ids)s::uuid[], id)]
+    and attempt = case when %(attempt)s::int is not null then %(attempt)s::int
+      else (%(attempts)s::int[])[array_position(%(ids)s::uuid[], id)] end
   returning id, attempt, started_at
 ),
 noted as (
@@ -20,4 +22,6 @@ noted as (
     (%(durations)s::float8[])[array_position(%(ids)s::uuid[], id)], '', '', ''
   from ended
 )
-select id from ended
+-- Those whose claim was lost; null, which costs nothing to send and to read, if there are none.
+select case when (select count(*) from ended) < cardinality(%(ids)s::uuid[])
+  then array(select unnest(%(ids)s::uuid[]) except select id from ended) end

@@ -22,7 +22,7 @@ with ended as (
     and status || '' = 'processing'
     and worker_id is not distinct from %(worker)s
     and attempt = (%(attempts)s::int[])[array_position(%(ids)s::uuid[], id)]
-  returning id, attempt, status, queue, run_at, started_at
+  returning id, attempt, status, queue, priority, run_at, started_at
 ),
 noted as (
   insert into dilamme_jobevent (job_id, kind, attempt, worker_id, started_at, duration, actor, error, traceback)
@@ -36,8 +36,8 @@ noted as (
   from ended
 ),
 -- A hand-back may be taken by another worker at once.
-woken as (
-  select pg_notify('dilamme_wakeup', queue)
-  from (select distinct queue from ended where status = 'pending' and run_at <= clock_timestamp()) free
-)
+wanted as (
+  select queue, priority, run_at, 0 as unmet from ended where status = 'pending' and run_at <= clock_timestamp()
+),
+-- include _wake
 select id, status, (select count(*) from woken) from ended

@@ -15,7 +15,8 @@ with made as (
     %(run_ats)s::timestamptz[], %(accepted_ats)s::timestamptz[], %(max_attempts)s::int[]
   ) new(id, type, queue, priority, payload, run_at, accepted_at, max_attempts)
   on conflict (id) do nothing
-  returning id, queue, run_at, unmet
+  returning queue, priority, run_at, unmet
 ),
+wanted as (select queue, priority, run_at, unmet from made),
 -- include _wake
-select count(*), (select count(*) from woken) from made
+select count(*) from woken

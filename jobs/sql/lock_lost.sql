@@ -4,8 +4,8 @@
 -- it. A claim younger than a lease is left alone, for its worker may be about to write its first heartbeat. A lease that
 -- ran out before the server came up counts as renewed then: while it was down nobody could renew one.
 select j.worker_id, j.id, j.type, j.queue, j.priority, '', j.attempt, j.attempts_refunded, j.max_attempts,
-  extract(epoch from j.run_at)::float8, extract(epoch from j.created_at)::float8,
-  extract(epoch from j.started_at)::float8
+  date_part('epoch', j.run_at), date_part('epoch', j.created_at),
+  date_part('epoch', j.started_at)
 from dilamme_job j
 where j.status = 'processing'
   and j.started_at < statement_timestamp() - %(lease)s * interval '1 second'

@@ -8,14 +8,13 @@ changed as (
     cancel_requested_at = null
   from target t
   where j.id = t.id and t.status in ('failed', 'cancelled')
-  returning j.id, j.attempt, j.queue, j.unmet
+  returning j.id, j.attempt, j.queue, j.priority, j.run_at, j.unmet
 ),
 noted as (
   insert into dilamme_jobevent (job_id, kind, attempt, actor, error, traceback)
   select id, 'retried', attempt, %(actor)s, '', '' from changed
 ),
-woken as (
-  select pg_notify('dilamme_wakeup', queue) from (select distinct queue from changed where unmet = 0) free
-)
+wanted as (select queue, priority, run_at, unmet from changed),
+-- include _wake
 select t.id, t.status, case when c.id is not null then 'pending' end, (select count(*) from woken)
 from target t left join changed c using (id)

@@ -1,4 +1,4 @@
--- Tell the children of jobs that have just become final.
+-- Tell the children of those of these jobs that have become final.
 --
 -- A statement of its own, after the one that ended the parents: a child committed while that one waited for the
 -- parent's lock is visible only to a new snapshot. Each edge is settled once (a parent may fail, be retried and then
@@ -9,6 +9,7 @@ with settled as (
   from dilamme_job p
   where d.parent_id = any(%(ids)s::uuid[]) and not d.settled
     and p.id = d.parent_id and p.id = any(%(ids)s::uuid[])
+    and p.status || '' in ('completed', 'failed', 'cancelled')
     and (d.on_failure = 'run' or p.status || '' = 'completed')
   returning d.child_id
 ),
@@ -20,10 +21,8 @@ released as (
     run_at = case when j.unmet = told.n then greatest(j.run_at, clock_timestamp()) else j.run_at end
   from told join held on held.id = told.child_id
   where j.id = told.child_id
-  returning j.id, j.queue, j.run_at, j.unmet, j.status
+  returning j.id, j.queue, j.priority, j.run_at, j.unmet, j.status
 ),
-woken as (
-  select pg_notify('dilamme_wakeup', case when run_at <= clock_timestamp() then queue else queue || '@later' end)
-  from (select queue, min(run_at) as run_at from released where unmet = 0 and status = 'pending' group by queue) due
-)
+wanted as (select queue, priority, run_at, unmet from released where status = 'pending'),
+-- include _wake
 select id, (select count(*) from woken) from released where unmet = 0 and status = 'pending'

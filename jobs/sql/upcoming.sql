@@ -1,9 +1,6 @@
 -- How many seconds until the next jobs fall due, within a horizon: what the worker puts on its timing wheel.
--- The same walk over queues and priorities as in claim.sql.
-with recursive
--- include _levels
-select extract(epoch from h.run_at - clock_timestamp())::float8 as seconds
-from level l
+select date_part('epoch', h.run_at - clock_timestamp()) as seconds
+from unnest(%(queues)s::text[], %(priorities)s::float8[]) l(queue, priority)
 cross join lateral (
   select run_at from dilamme_job
   where queue = l.queue and priority = l.priority and status = 'pending' and unmet = 0

@@ -17,15 +17,22 @@ N = len(IDS)
 WORKER = uuid.uuid4()
 
 AGING = {"step": 30.0, "decrement": 1.0, "thresholds": [0.0, 0.0, 0.0]}
+LEVELS = {
+    "queues": ["q0", "q1", "q2"],
+    "priorities": [1.0, 2.0, 3.0],
+    "sinces": [0.0] * 3,
+    "firsts": [uuid.UUID(int=0)] * 3,
+}
 ENDED = {"worker": WORKER, "ids": IDS, "attempts": [1] * N, "durations": [0.1] * N}
 PARAMETERS: dict[str, dict[str, object]] = {
     "add_edges": {"children": IDS, "parents": IDS, "on_failure": ["run"] * N, "settled": [False] * N},
     "asked_to_stop": {"worker": WORKER},
     "cancel": {"ids": IDS, "actor": "a"},
-    "claim": {"worker": WORKER, "queues": None, "room": 100, **AGING},
-    "complete": {**ENDED, "results": [None] * N},
+    "claim": {"worker": WORKER, "room": 100, **LEVELS, **AGING},
+    "complete": {**ENDED, "attempt": None, "results": [None] * N},
     "end": {
         **ENDED,
+        "horizon": 10.0,
         "statuses": ["pending"] * N,
         "kinds": ["failed"] * N,
         "delays": [1.0] * N,
@@ -49,12 +56,13 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "held": {"worker": WORKER},
     "lock_lost": {"lease": 30.0, "room": 200},
     "lock_parents": {"ids": IDS},
-    "retry": {"ids": IDS, "actor": "a"},
-    "settle": {"ids": IDS},
-    "upcoming": {"queues": None, "horizon": 10.0, "room": 500},
+    "frontier": {"queues": None},
+    "retry": {"ids": IDS, "actor": "a", "horizon": 10.0},
+    "settle": {"ids": IDS, "horizon": 10.0},
+    "upcoming": {**LEVELS, "horizon": 10.0, "room": 500},
 }
 # They touch no job that exists already.
-WITHOUT_JOBS = {"_levels", "_wake", "beat", "enqueue", "forget_workers", "ping", "publish", "try_sweep"}
+WITHOUT_JOBS = {"_levels", "_wake", "beat", "enqueue", "enqueue_one", "forget_workers", "ping", "publish", "try_sweep"}
 
 
 @pytest.fixture(params=["statistics of an idle queue", "no statistics"])

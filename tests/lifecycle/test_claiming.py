@@ -11,12 +11,11 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jobs import NewJob, Options, enqueue, enqueue_many
+from jobs import NewJob, Options, enqueue, enqueue_many, lifecycle
 from jobs.claims import Claim
 from jobs.lifecycle import Appetite
-from jobs.lifecycle.claiming import claim
 from jobs.models import Job
-from jobs.queries import DjangoSession, WorkerSession
+from jobs.queries import DjangoSession, Session, WorkerSession
 from scheduling import FAST, SLOW, ReadyHeap
 from tests.support import handler
 
@@ -28,6 +27,11 @@ def kind():
     """A type to make jobs of."""
     with handler(lambda: None, name="thing") as task:
         yield task
+
+
+def claim(session: Session, appetite: Appetite, room: int) -> lifecycle.Claimed:
+    """Claim, as a worker does that has nothing to report."""
+    return lifecycle.exchange(session, appetite, [], room).claimed
 
 
 def taken(room: int, queues: list[str] | None = None) -> list[uuid.UUID]:
@@ -81,7 +85,7 @@ def test_what_another_transaction_holds_is_skipped_not_waited_for():
     first, second = made(2), made(1)
     other = WorkerSession()
     with other.transaction():
-        other._connected().execute("select from dilamme_job where id = %s for update", [first])
+        other._ready().connection.execute("select from dilamme_job where id = %s for update", [first])
         assert taken(5) == [second]
     other.close()
     assert taken(5) == [first]
@@ -92,7 +96,7 @@ def test_a_claim_that_met_only_locks_knows_that_it_left_something():
     urgent, other = made(1, priority=1), WorkerSession()
     less_urgent = made(1, priority=2)
     with other.transaction():
-        other._connected().execute("select from dilamme_job where id = %s for update", [urgent])
+        other._ready().connection.execute("select from dilamme_job where id = %s for update", [urgent])
         met = claim(DjangoSession(), Appetite(uuid.uuid4()), 1)
         assert (met.claims, met.seen, met.may_have_left_some) == ([], 1, True)
         assert taken(2) == [less_urgent]

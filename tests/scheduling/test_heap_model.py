@@ -57,6 +57,14 @@ class HeapMachine(RuleBasedStateMachine):
         for number in numbers:
             self.put(Job(number, priority, run_at, created_at=0.0), now=-10.0)
 
+    @rule(jobs=st.lists(st.builds(Job, st.sampled_from(ids), priorities, run_ats, creations), max_size=8), now=quarters)
+    def extend(self, jobs: list[Job], now: float) -> None:
+        """Push many at once, the same id among them more than once perhaps."""
+        self.heap.extend(jobs, now)
+        for job in jobs:
+            self.model[job.id] = self.last[job.id] = job
+        self.clock = max(self.clock, now)
+
     @rule(number=st.sampled_from(ids), now=quarters)
     def push_the_same(self, number: int, now: float) -> None:
         """Push the very object again that was the last one with this id, whether it is there or not."""

@@ -132,4 +132,4 @@ def test_a_record_says_everything_but_the_payload():
         spooled = SpooledOutcome.unpack(SpooledOutcome(worker, Ended(claim, outcome, None)).pack())
         assert spooled.worker_id == worker
         assert spooled.ended.outcome == outcome
-        assert spooled.ended.claim == Claim(**{**{f: getattr(claim, f) for f in claim.__slots__}, "payload": ""})
+        assert spooled.ended.claim == claim._replace(payload="")

@@ -1,0 +1,161 @@
+"""Jobs that are to be made: checked whole, with every default filled in, and not stored yet.
+
+What many jobs of one call share, their terms, is checked once; each payload is checked by itself. Nothing here touches
+the database.
+"""
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from django.utils import timezone
+
+from jobs import storable
+from jobs.conf import Settings, current
+from jobs.errors import InvalidJob, InvalidPayload
+from jobs.ids import uuid7s
+from jobs.limits import (
+    ATTEMPTS_RULE,
+    DEPENDENCY_LIMIT,
+    EARLIEST,
+    LATEST,
+    NAME_RULE,
+    PRIORITY_RULE,
+    TIME_RULE,
+    valid_attempts,
+    valid_name,
+    valid_priority,
+)
+from jobs.registry import JobType, registry
+from jobs.states import OnFailure
+
+_REMEMBERED = 1000  # terms
+_ON_FAILURE = tuple(OnFailure.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a job is to run. What is None falls back to its type, then to the settings."""
+
+    queue: str | None = None
+    priority: float | None = None  # 1 High to 3 Low
+    run_at: datetime | None = None  # aware; None for now
+    max_attempts: int | None = None
+    depends_on: Collection[uuid.UUID] = field(default_factory=tuple)
+    on_failure: str = OnFailure.CANCEL  # what the failure of a parent does to this job
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to be made: for `enqueue_many`."""
+
+    type: str
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    options: Options = field(default_factory=Options)
+
+
+class Terms(NamedTuple):
+    """What jobs of one type and with one set of options have in common."""
+
+    kind: JobType
+    queue: str
+    priority: float
+    max_attempts: int
+    run_at: datetime | None  # in UTC; None for now
+    parents: tuple[uuid.UUID, ...]
+    on_failure: OnFailure
+
+
+class Draft(NamedTuple):
+    """One job that may be stored as it stands."""
+
+    id: uuid.UUID
+    terms: Terms
+    payload: dict[str, Any]
+    text: str  # the payload as JSON, storable
+
+
+def drafts_of(new_jobs: Iterable[NewJob]) -> list[Draft]:
+    """Return a draft for each job, with ids that ascend in the order given; raises what is wrong with the first."""
+    given = list(new_jobs)
+    in_force = current()
+    drafts = []
+    for new, id_ in zip(given, uuid7s(len(given)), strict=True):
+        terms = _terms_of(registry.get(new.type), new.options, in_force)
+        payload = terms.kind.normalise(new.payload)
+        drafts.append(Draft(id_, terms, payload, _text(new.type, payload, in_force.MAX_PAYLOAD_BYTES)))
+    return drafts
+
+
+# The terms that were worked out last, by the identity of what they follow from; kept with it, so that it stays unique.
+_worked_out: dict[tuple[int, int, int], tuple[Terms, JobType, Options, Settings]] = {}
+
+
+def _terms_of(kind: JobType, options: Options, in_force: Settings) -> Terms:
+    key = (id(kind), id(options), id(in_force))
+    if (found := _worked_out.get(key)) is not None:
+        return found[0]
+    terms = _terms(kind, options, in_force)
+    if not isinstance(options.depends_on, tuple):
+        return terms  # a list may be another one tomorrow
+    if len(_worked_out) >= _REMEMBERED:
+        _worked_out.clear()
+    _worked_out[key] = (terms, kind, options, in_force)
+    return terms
+
+
+def _text(name: str, payload: dict[str, Any], limit: int) -> str:
+    try:
+        return storable.json_text(payload, limit, "payload")
+    except storable.NotStorable as error:
+        raise InvalidPayload(f"{name}: {error}") from None
+
+
+def _terms(kind: JobType, options: Options, in_force: Settings) -> Terms:
+    """Return the options with their defaults filled in, every part of them checked."""
+    queue = _first(options.queue, kind.queue, in_force.DEFAULT_QUEUE)
+    priority = _first(options.priority, kind.priority, in_force.DEFAULT_PRIORITY)
+    max_attempts = _first(options.max_attempts, kind.max_attempts, in_force.MAX_ATTEMPTS)
+    if not valid_name(queue):
+        raise InvalidJob(f"queue is {queue!r}; {NAME_RULE}", field="queue")
+    if not valid_priority(priority):
+        raise InvalidJob(f"priority is {priority!r}; {PRIORITY_RULE}", field="priority")
+    if not valid_attempts(max_attempts):
+        raise InvalidJob(f"max_attempts is {max_attempts!r}; {ATTEMPTS_RULE}", field="max_attempts")
+    if options.on_failure not in _ON_FAILURE:
+        raise InvalidJob(f"on_failure is {options.on_failure!r}; use cancel or run.", field="on_failure")
+    run_at, parents = _run_at(options.run_at), _parents(options.depends_on)
+    return Terms(kind, queue, float(priority), max_attempts, run_at, parents, OnFailure(options.on_failure))
+
+
+def _first(*values: Any) -> Any:
+    return next(value for value in values if value is not None)
+
+
+def _run_at(given: datetime | None) -> datetime | None:
+    """Return the time in UTC: PostgreSQL knows no offset of 16 hours or more."""
+    if given is None:
+        return None
+    if not isinstance(given, datetime):
+        raise InvalidJob(f"run_at is {given!r}; use an aware datetime.", field="scheduled_at")
+    if timezone.is_naive(given):
+        raise InvalidJob(f"run_at is {given} without a time zone; use an aware datetime.", field="scheduled_at")
+    if not EARLIEST <= given <= LATEST:
+        raise InvalidJob(f"run_at is {given}; {TIME_RULE}", field="scheduled_at")
+    return given.astimezone(UTC)
+
+
+def _parents(given: Collection[uuid.UUID]) -> tuple[uuid.UUID, ...]:
+    """Return the ids of the parents, each once."""
+    if isinstance(given, str) or not isinstance(given, Collection):
+        raise InvalidJob(f"depends_on is {given!r}; use a list of job ids.", field="dependency_ids")
+    for parent in given:
+        if not isinstance(parent, uuid.UUID):
+            text = f"depends_on contains {parent!r} of type {type(parent).__name__}; use ids of jobs, which are UUIDs."
+            raise InvalidJob(text, field="dependency_ids")
+    if len(given) > DEPENDENCY_LIMIT:
+        text = f"{len(given):,} dependencies; at most {DEPENDENCY_LIMIT:,} are possible."
+        raise InvalidJob(text, field="dependency_ids")
+    return tuple(dict.fromkeys(given))

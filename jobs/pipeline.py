@@ -1,0 +1,124 @@
+"""Runs prepared statements ahead of their answers: several cost one round trip, and are one transaction.
+
+In libpq's pipeline mode whatever is sent before a sync is one implicit transaction, each statement with a snapshot of
+its own. The driver's own pipeline waits between the statements that it sends; every wait hands the interpreter to the
+threads that run jobs, which keep it for milliseconds while the server has nothing to do. Here the only wait is the one
+for the answers. Source: the PostgreSQL manual, "Pipeline Mode" and "Extended Query".
+"""
+
+import functools
+import re
+import select
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.adapt import Transformer
+from psycopg.errors import error_from_result
+from psycopg.pq import ConnStatus, ExecStatus, Format
+
+from jobs.literals import text_of
+
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s")
+
+Row = tuple[Any, ...]
+
+
+class Call(NamedTuple):
+    """A statement and its parameters, by name."""
+
+    query: str
+    parameters: Mapping[str, Any]
+
+
+class Pipeline:
+    """One connection, used by one thread at a time. Statements are prepared when they are first used."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+        self._pgconn = connection.pgconn
+        self._loaders = Transformer(connection)
+        self._names: dict[str, bytes] = {}
+        self._prepared = 0  # names are never used again
+
+    def run(self, calls: Sequence[Call]) -> list[list[Row]]:
+        """Run the statements in one transaction, or in the one that is open, and return the rows of each.
+
+        Raises psycopg's errors, and then nothing of it has happened; the connection is broken if it says so itself.
+        """
+        try:
+            expected, results = self._converse(calls)
+        except BaseException:
+            self.connection.close()  # what is still on its way belongs to nobody
+            raise
+        self._check(expected, results)
+        return [self._rows(result) for result, prepared in zip(results, expected, strict=True) if prepared is None]
+
+    def _converse(self, calls: Sequence[Call]) -> tuple[list[str | None], list[Any]]:
+        self._pgconn.enter_pipeline_mode()
+        expected = [part for call in calls for part in self._send(call)]
+        self._pgconn.pipeline_sync()
+        self._flush()
+        results = [self._next_results() for _ in expected]
+        self._next_results()  # the sync
+        self._pgconn.exit_pipeline_mode()
+        return expected, results
+
+    def _check(self, expected: Sequence[str | None], results: Sequence[Any]) -> None:
+        """Raise the error that there was; what it kept from being prepared is to be prepared again."""
+        for prepared, result in zip(expected, results, strict=True):
+            if prepared is not None and result.status != ExecStatus.COMMAND_OK:
+                del self._names[prepared]
+        for result in results:
+            if result.status == ExecStatus.FATAL_ERROR:
+                raise error_from_result(result)
+
+    def _send(self, call: Call) -> list[str | None]:
+        """Send one statement; return what will be answered: a statement that is prepared, None for rows."""
+        text, names = _numbered(call.query)
+        answers: list[str | None] = [None]
+        if (name := self._names.get(call.query)) is None:
+            self._prepared += 1
+            name = self._names[call.query] = b"dilamme_%d" % self._prepared
+            self._pgconn.send_prepare(name, text)
+            answers = [call.query, None]
+        values = [text_of(call.parameters[parameter]) for parameter in names]
+        self._pgconn.send_query_prepared(name, values, result_format=Format.BINARY)
+        return answers
+
+    def _flush(self) -> None:
+        """Hand everything to the kernel, reading meanwhile what the server answers already."""
+        while self._pgconn.flush():
+            self._wait(select.POLLIN | select.POLLOUT)
+            self._pgconn.consume_input()
+
+    def _next_results(self) -> Any:
+        """Return the next result; each but a sync is followed by None."""
+        result = self._wait_for_result()
+        if result is not None and result.status != ExecStatus.PIPELINE_SYNC:
+            self._wait_for_result()
+        return result
+
+    def _wait_for_result(self) -> Any:
+        while self._pgconn.is_busy():
+            self._wait(select.POLLIN)
+            self._pgconn.consume_input()
+        return self._pgconn.get_result()
+
+    def _wait(self, events: int) -> None:
+        if self._pgconn.status != ConnStatus.OK:
+            raise psycopg.OperationalError("the connection is lost")
+        poll = select.poll()
+        poll.register(self._pgconn.socket, events)
+        poll.poll()
+
+    def _rows(self, result: Any) -> list[Row]:
+        self._loaders.set_pgresult(result, format=Format.BINARY)
+        return self._loaders.load_rows(0, result.ntuples, tuple) if result.ntuples else []
+
+
+@functools.cache
+def _numbered(query: str) -> tuple[bytes, tuple[str, ...]]:
+    """Return a statement with `$1` and so on instead of `%(name)s`, and the names in that order."""
+    names = tuple(dict.fromkeys(_PLACEHOLDER.findall(query)))
+    return _PLACEHOLDER.sub(lambda found: f"${names.index(found[1]) + 1}", query).encode(), names
