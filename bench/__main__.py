@@ -8,11 +8,17 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from bench import on_database, structures
+from bench.peers import runner
 
 MEASUREMENTS: dict[str, tuple[ModuleType, str]] = {
     "drain": (on_database, "how fast workers empty a queue of jobs that do nothing"),
     "latency": (on_database, "how soon an idle worker starts a job after its commit"),
     "enqueue": (on_database, "how fast jobs are made, one by one and in bulk"),
+    "ontime": (on_database, "how close to its time a scheduled job starts"),
+    "backlog": (on_database, "what a million jobs for later, or done, and a held snapshot cost a drain"),
+    "mixed": (on_database, "how near to the ideal handlers run that take their time"),
+    "ceiling": (on_database, "what bare SQL can do on this server"),
+    "peers": (runner, "other job queues beside Dilamme, doing the same work"),
     "structures": (structures, "the heap and the timing wheel against each other and their floors; needs no database"),
 }
 

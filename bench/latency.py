@@ -1,12 +1,12 @@
 """How soon an idle worker starts a job after its commit."""
 
-import statistics
 import threading
 import time
 from typing import Any
 
 from django.db import connections, transaction
 
+from bench import workers
 from bench.tasks import stamp
 from jobs.models import Job
 from workers.worker import Plan, Worker
@@ -25,16 +25,10 @@ def measure(jobs: int | None, _: int) -> dict[str, Any]:
             committed = time.monotonic()
             while (result := Job.objects.values_list("result", flat=True).get(pk=job.pk)) is None:
                 time.sleep(0.002)
-            samples.append((result - committed) * 1000)
+            samples.append(result - committed)
             time.sleep(0.02)
     finally:
         worker.stop()
         thread.join()
         connections.close_all()
-    ordered = sorted(samples)
-    return {
-        "jobs": len(samples),
-        "pick-up p50, ms": statistics.median(ordered),
-        "pick-up p99, ms": ordered[int(len(ordered) * 0.99)],
-        "pick-up max, ms": ordered[-1],
-    }
+    return {"jobs": len(samples), **workers.percentiles("pick-up", samples)}

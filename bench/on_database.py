@@ -11,6 +11,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from bench import ceiling
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -29,9 +31,12 @@ def run(options: argparse.Namespace) -> None:
     from bench import setup  # noqa: PLC0415  needs the settings' name
 
     with setup.fresh_database():
-        measurement = importlib.import_module(f"bench.{options.measurement}")
-        figures: dict[str, Any] = measurement.measure(options.jobs, options.processes)
+        if options.measurement == "ceiling":
+            figures: dict[str, Any] = ceiling.measure(os.environ["DATABASE_URL"])
+        else:
+            measurement = importlib.import_module(f"bench.{options.measurement}")
+            figures = measurement.measure(options.jobs, options.processes)
     for name, value in figures.items():
-        print(f"{name:<28} {value:>12,.2f}" if isinstance(value, float) else f"{name:<28} {value:>12,}")
+        print(f"{name:<48} {value:>12,.2f}" if isinstance(value, float) else f"{name:<48} {value:>12,}")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2))

@@ -1,5 +1,6 @@
 """The handlers that benchmarks run."""
 
+import asyncio
 import time
 
 from jobs import job
@@ -14,3 +15,21 @@ def noop() -> None:
 def stamp() -> float:
     """Return this machine's monotonic time, which its processes share."""
     return time.monotonic()
+
+
+@job(name="bench.clock")
+def clock() -> float:
+    """Return this machine's time of day, which PostgreSQL shares where it runs here."""
+    return time.time()
+
+
+@job(name="bench.nap")
+def nap() -> None:
+    """Block a thread for 10 ms."""
+    time.sleep(0.01)
+
+
+@job(name="bench.doze")
+async def doze() -> None:
+    """Wait for 100 ms on the event loop."""
+    await asyncio.sleep(0.1)

@@ -92,5 +92,12 @@ def test_enqueueing_is_measured(tmp_path: Path):
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     figures = json.loads(file.read_text())
-    assert list(figures) == ["one by one per second", "bulk of 10,000 per second"]
-    assert all(f"{name:<28} {value:>12,.2f}" in run.stdout for name, value in figures.items())
+    assert list(figures) == [
+        "one by one per second",
+        "bare INSERT per second",
+        "one by one, of bare INSERT",
+        "bulk of 10,000 per second",
+        "bare unnest per second",
+        "bulk, of bare unnest",
+    ]
+    assert all(f"{name:<48} {value:>12,.2f}" in run.stdout for name, value in figures.items())

@@ -1,0 +1,1 @@
+"""The Django app and settings by which Dilamme is measured beside other systems."""
