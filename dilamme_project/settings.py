@@ -4,6 +4,7 @@ A host project needs the lines marked "Dilamme" and nothing of the rest.
 """
 
 import os
+import sys
 from pathlib import Path
 
 import environ
@@ -19,7 +20,8 @@ SECRET_KEY = os.environ.get("SECRET_KEY") or get_random_secret_key()
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 
 INSTALLED_APPS = [
-    "daphne",  # before staticfiles, so that runserver speaks ASGI
+    # Before staticfiles, so that runserver speaks ASGI. A worker need not carry the libraries of a web server: 20 MB.
+    *(["daphne"] if "runserver" in sys.argv else []),
     "jobs",  # Dilamme
     "workers",  # Dilamme; before channels, which has a runworker of its own
     "dilamme_project",

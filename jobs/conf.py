@@ -53,7 +53,7 @@ class Settings:
     # The worker
     CONCURRENCY: int = 10  # handlers running at once in one process
     GRACE: float = 30.0  # how long a stopping worker waits for running handlers
-    CLAIM_BATCH: int = 200  # most jobs claimed in one statement
+    CLAIM_BATCH: int = 400  # most jobs claimed in one statement
     UNKNOWN_TYPE_DELAY: float = 30.0  # how long a job of a type unknown to its worker is put back
 
     # Limits

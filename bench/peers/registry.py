@@ -30,7 +30,7 @@ PEERS = {
             "dilamme",
             "Dilamme",
             "dilamme",
-            "every setting at its default: 10 threads, claims of up to 200",
+            "every setting at its default: 10 threads, claims of up to 400",
             ours=True,
         ),
         Peer(
