@@ -4,7 +4,7 @@ A face: it registers the type and hands over to `jobs.enqueueing`, and knows no 
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
@@ -46,11 +46,11 @@ class Task(Generic[P, R]):
         """Make a job from async code."""
         return (await aenqueue_many([self._new(args, kwargs)]))[0]
 
-    def enqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> list[Job]:
+    def enqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Job]:
         """Make a job for each dict of arguments, all in one statement."""
         return enqueue_many([NewJob(self.name, payload, self.options) for payload in payloads])
 
-    async def aenqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> list[Job]:
+    async def aenqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Job]:
         """Make a job for each dict of arguments, from async code."""
         return await aenqueue_many([NewJob(self.name, payload, self.options) for payload in payloads])
 

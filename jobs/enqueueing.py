@@ -9,14 +9,14 @@ import functools
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, overload
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
 from jobs.conf import settings
-from jobs.drafts import Draft, NewJob, Options, Terms, drafts_of
+from jobs.drafts import Draft, NewJob, Options, drafts_of
 from jobs.errors import InvalidJob, UnknownDependency
 from jobs.models import Job
 from jobs.queries import DjangoSession, Session
@@ -36,7 +36,7 @@ def enqueue(type: str, payload: Mapping[str, Any] | None = None, **options: Any)
     return enqueue_many([NewJob(type, {} if payload is None else payload, Options(**options))])[0]
 
 
-def enqueue_many(new_jobs: Iterable[NewJob]) -> list[Job]:
+def enqueue_many(new_jobs: Iterable[NewJob]) -> Sequence[Job]:
     """Make many jobs, all or none, in one statement; returned in the order given."""
     drafts = drafts_of(new_jobs)
     if not drafts:
@@ -47,10 +47,10 @@ def enqueue_many(new_jobs: Iterable[NewJob]) -> list[Job]:
             unmet, edges = _hold_parents(session, drafts)
             made_at = _insert(session, drafts, unmet)
             session.fetch("add_edges", **edges)
-        return _as_jobs(drafts, made_at, unmet)
+        return Made(drafts, made_at, unmet)
     if settings.SPOOL and session.is_free:
         return _insert_or_spool(session, drafts)
-    return _as_jobs(drafts, _insert(session, drafts, {}), {})
+    return Made(drafts, _insert(session, drafts, {}), {})
 
 
 aenqueue = sync_to_async(enqueue)
@@ -95,17 +95,47 @@ def _insert_one(session: Session, draft: Draft) -> datetime:
     return made_at  # type: ignore[no-any-return]
 
 
-def _as_jobs(drafts: Sequence[Draft], made_at: datetime, unmet: Mapping[int, int]) -> list[Job]:
-    """Return the jobs as Django would read them."""
-    fields, alias = _fields(), settings.DATABASE
-    common = {id(draft.terms): draft.terms for draft in drafts}
-    values = {key: _values(terms, made_at, unmet.get(key, 0)) for key, terms in common.items()}
-    jobs = []
-    for draft in drafts:
-        row = values[id(draft.terms)]
-        row["id"], row["payload"] = draft.id, draft.payload
-        jobs.append(Job.from_db(alias, fields, list(map(row.get, fields))))
-    return jobs
+class Made(Sequence[Job]):
+    """The jobs that one call has made, as Django would read them: each is built when it is looked at, and kept.
+
+    Most callers do not look at what they made ten thousand of, and the objects would cost more than the jobs.
+    """
+
+    def __init__(self, drafts: Sequence[Draft], made_at: datetime, unmet: Mapping[int, int]) -> None:
+        self._drafts = drafts
+        self._made_at = made_at
+        self._unmet = unmet  # by the identity of terms: what jobs with these wait for
+        self._alias = settings.DATABASE
+        self._built: dict[int, Job] = {}
+
+    def __len__(self) -> int:
+        return len(self._drafts)
+
+    @overload
+    def __getitem__(self, index: int) -> Job: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Job]: ...
+    def __getitem__(self, index: int | slice) -> Job | list[Job]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = range(len(self))[index]
+        if (job := self._built.get(number)) is None:
+            job = self._built[number] = self._build(self._drafts[number])
+        return job
+
+    def _build(self, draft: Draft) -> Job:
+        row = _values(draft, self._made_at, self._unmet.get(id(draft.terms), 0))
+        fields = _fields()
+        return Job.from_db(self._alias, fields, list(map(row.get, fields)))
+
+
+class Spooled(Made):
+    """The jobs that one call has made while the database was away."""
+
+    def _build(self, draft: Draft) -> Job:
+        job = super()._build(draft)
+        job.is_spooled, job._state.adding = True, True  # noqa: SLF001  it is not in the database yet
+        return job
 
 
 @functools.cache
@@ -113,10 +143,13 @@ def _fields() -> list[str]:
     return [column.attname for column in Job._meta.concrete_fields]  # noqa: SLF001  Django's documented API
 
 
-def _values(terms: Terms, made_at: datetime, unmet: int) -> dict[str, Any]:
+def _values(draft: Draft, made_at: datetime, unmet: int) -> dict[str, Any]:
     """Return the columns of a new job by name; those that are missing here are null."""
+    terms = draft.terms
     run_at = terms.run_at or made_at
     return {
+        "id": draft.id,
+        "payload": draft.payload,
         "type": terms.kind.name,
         "queue": terms.queue,
         "status": Status.PENDING.value,
@@ -132,25 +165,22 @@ def _values(terms: Terms, made_at: datetime, unmet: int) -> dict[str, Any]:
     }
 
 
-def _insert_or_spool(session: DjangoSession, drafts: Sequence[Draft]) -> list[Job]:
+def _insert_or_spool(session: DjangoSession, drafts: Sequence[Draft]) -> Made:
     """Store the jobs, or keep them on disk until the database is back; no transaction is open."""
     forwarder.attend()
     if not forwarder.is_diverting:
         try:
-            return _as_jobs(drafts, _insert(session, drafts, {}), {})
+            return Made(drafts, _insert(session, drafts, {}), {})
         except (DatabaseError, InterfaceError) as error:
             if not session.found_away(error):
                 raise
     return _spool(drafts)
 
 
-def _spool(drafts: Sequence[Draft]) -> list[Job]:
+def _spool(drafts: Sequence[Draft]) -> Made:
     now = timezone.now()
     forwarder.keep({draft.id: _spooled(draft, now).pack() for draft in drafts})
-    jobs = _as_jobs(drafts, now, {})
-    for job in jobs:
-        job.is_spooled, job._state.adding = True, True  # noqa: SLF001  it is not in the database yet
-    return jobs
+    return Spooled(drafts, now, {})
 
 
 def _spooled(draft: Draft, now: datetime) -> SpooledJob:

@@ -75,6 +75,11 @@ class Duties:
         if "look ahead" not in self._wheel:
             self._wheel.insert("look ahead", time.monotonic() + _COALESCE, self._look_ahead)
 
+    def _look_anew(self) -> None:
+        """Jobs went back to the queue, perhaps to one that had none: see where they are, and when they are due."""
+        self._appetite.frontier.doubt()
+        self.look_ahead_soon()
+
     def watch_timeouts(self) -> None:
         """Put the timeouts of runs that have just started on the wheel."""
         for run in self._pool.started():
@@ -128,7 +133,7 @@ class Duties:
         try:
             for recorded in unreported.adopt(self._session):
                 announce(ByWorker, recorded.changes)
-                self.look_ahead_soon()
+                self._look_anew()
         except (DatabaseAway, psycopg.Error) as error:
             logger.warning("Outcomes of earlier workers wait in the spool: %s", error)
 
@@ -143,7 +148,7 @@ class Duties:
             return
         announce(ByWorker, changes)
         if changes:
-            self.look_ahead_soon()
+            self._look_anew()
 
     def _watch(self) -> None:
         """Give back what was claimed ahead and does not get its turn; say what blocks the event loop."""

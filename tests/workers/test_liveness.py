@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 import time
+import uuid
 from datetime import timedelta
 
 import pytest
@@ -130,3 +131,17 @@ def test_a_worker_that_claims_its_own_lost_job_again_lives_on(start_worker, sett
         assert (done.result, done.attempt) == (2, 2)
         assert history_of(job.pk) == ["lost", "completed"]
         assert wait_for(after.pk, "completed", within=10).attempt == 1
+
+
+def test_what_a_sweep_takes_back_runs_at_its_time_in_whatever_queue(start_worker, settings):
+    """A worker that had never seen work in that queue does not wait for its next poll, which is a minute away."""
+    settings.DILAMME = {**settings.DILAMME, "POLL_INTERVAL": 60.0, "SWEEP_INTERVAL": 0.2}
+    with handler(lambda: None, name="rare", backoff=Backoff(base=0.2, factor=1.0, cap=0.2)) as task:
+        worker = start_worker()
+        wait_until(lambda: worker.worker._ears.is_open)
+        wait_for(task.enqueue().pk, "completed", within=10)
+        job = task.using(queue="seldom", run_at=timezone.now() + timedelta(days=30)).enqueue()
+        Job.objects.filter(pk=job.pk).update(
+            status="processing", worker_id=uuid.uuid4(), attempt=1, started_at=timezone.now() - timedelta(hours=1)
+        )
+        assert wait_for(job.pk, "completed", within=15).attempt == 2
