@@ -15,12 +15,12 @@ OUTAGE = 30.0 if os.environ.get("DILAMME_SOAK") else 4.0  # seconds
 INTERVAL = 0.02  # seconds between two requests: 50 a second
 
 
-def post_steadily(client: httpx.Client, seconds: float, number: int) -> list[tuple[int, int, str]]:
-    """Post a job 50 times a second; return number, status and id or message of each answer."""
+def post_steadily(client: httpx.Client, seconds: float, number: int, notes: Path) -> list[tuple[int, int, str]]:
+    """Post a job 50 times a second that notes its number; return number, status and id or message of each answer."""
     answered = []
     started = time.monotonic()
     while time.monotonic() < started + seconds:
-        body = {"type": "trace", "payload": {"word": str(number)}}
+        body = {"type": "note", "payload": {"path": str(notes), "word": str(number)}}
         response = client.post("/api/v1/jobs", json=body)
         answer = response.json()
         answered.append((number, response.status_code, answer["data"]["id"] if answer["data"] else answer["message"]))
@@ -38,19 +38,19 @@ def metric(client: httpx.Client, name: str) -> float:
 
 def test_no_job_is_refused_lost_doubled_or_overtaken_in_an_outage(server: Server, tmp_path: Path):
     """PostgreSQL is stopped under 50 posts a second: each is accepted, made once, and run once, in order."""
-    spool = str(tmp_path / "spool")
+    spool, notes = str(tmp_path / "spool"), tmp_path / "notes"
     client = server.web(SPOOL=spool)
     server.manage("runworker", "--concurrency", "1", LEASE=60, POLL_INTERVAL=60, SPOOL=spool)
-    answered = post_steadily(client, 1.0, 0)
+    answered = post_steadily(client, 1.0, 0, notes)
     server.postgres.stop()
-    answered += post_steadily(client, OUTAGE, len(answered))
+    answered += post_steadily(client, OUTAGE, len(answered), notes)
     assert client.get("/health").json()["data"]["status"] == "spooling"
     assert metric(client, "spool_jobs") > 0
     assert metric(client, "database_up") == 0
     server.postgres.ensure_postgres_running()
-    answered += post_steadily(client, 1.0, len(answered))
+    answered += post_steadily(client, 1.0, len(answered), notes)
     wait_until(lambda: metric(client, "spool_jobs") == 0, within=10)
-    answered += post_steadily(client, 1.0, len(answered))
+    answered += post_steadily(client, 1.0, len(answered), notes)
 
     statuses = [status for _, status, _ in answered]
     assert set(statuses) == {201, 202}
@@ -60,21 +60,21 @@ def test_no_job_is_refused_lost_doubled_or_overtaken_in_an_outage(server: Server
     assert made == [(id_, str(number)) for number, _, id_ in answered]
     done = "select count(*) from dilamme_job where status = 'completed' and attempt = 1"
     wait_until(lambda: server.rows(done) == [(len(answered),)], within=60)
-    assert server.rows("select word from trace order by id") == [(str(number),) for number, _, _ in answered]
+    assert notes.read_text().split() == [str(number) for number, _, _ in answered]
     wait_until(lambda: not list(Path(spool).iterdir()), within=30)
 
 
-def test_without_a_spool_each_request_is_told(server: Server):
+def test_without_a_spool_each_request_is_told(server: Server, tmp_path: Path):
     """Every post of an outage is answered 503 with the reason, and what was acknowledged is there."""
     client = server.web()
-    answered = post_steadily(client, 0.5, 0)
+    answered = post_steadily(client, 0.5, 0, tmp_path / "notes")
     server.postgres.stop()
-    refused = post_steadily(client, 1.0, len(answered))
+    refused = post_steadily(client, 1.0, len(answered), tmp_path / "notes")
     assert {(status, text) for _, status, text in refused} == {(503, "The database is away. Try again in a moment.")}
     assert client.get("/health").status_code == 503
     server.postgres.ensure_postgres_running()
     wait_until(lambda: client.get("/health").status_code == 200, within=10)
-    answered += post_steadily(client, 0.5, len(answered))
+    answered += post_steadily(client, 0.5, len(answered), tmp_path / "notes")
     made = server.rows("select id::text from dilamme_job order by run_at, created_at, id")
     assert made == [(id_,) for _, status, id_ in answered if status == 201]
     assert {status for _, status, _ in answered} == {201}
