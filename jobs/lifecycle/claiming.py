@@ -55,9 +55,9 @@ def claim_of(session: Session, appetite: Appetite, room: int) -> list[Fetch]:
 
 def read_claim(appetite: Appetite, room: int, rows: Sequence[Row]) -> Claimed:
     """Return what was taken, given the rows of the fetch."""
-    seen = rows[0][-1]
-    claims = [] if rows[0][0] is None else [Claim._make(row[:-1]) for row in rows]
-    if len(claims) == seen:
+    *_, seen, passed_over = rows[0]
+    claims = [] if rows[0][0] is None else [Claim._make(row[:-2]) for row in rows]
+    if not passed_over:
         appetite.frontier.advance(claims)
     return Claimed(claims, seen, room)
 

@@ -49,5 +49,11 @@ taken as (
     date_part('epoch', started_at), cancel_requested_at is not null
 )
 -- With each row how many heads were seen: as many as were asked for means that there may be more, and fewer rows than
--- heads that another worker was quicker. If nothing was taken, one row of nulls says so.
-select taken.*, seen.n from (select count(*) as n from head) seen left join taken on true
+-- heads that another worker was quicker. And whether a head was passed over because somebody had it locked: a row behind
+-- it may have been taken in its place. If nothing was taken, one row of nulls says so.
+select taken.*, seen.n, seen.passed_over
+from (
+  select count(*) as n, count(*) > (select count(*) from taken where id in (select id from head)) as passed_over
+  from head
+) seen
+left join taken on true

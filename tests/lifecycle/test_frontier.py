@@ -123,6 +123,17 @@ def test_what_another_has_locked_does_not_lie_behind_the_bound(appetite):
     assert [c.id for c in claim(appetite)] == [first.pk]
 
 
+def test_another_job_in_its_place_does_not_hide_one_that_was_locked(appetite):
+    """As many were taken as were seen, but not the same: the bound stays in front of the one that was passed over."""
+    jobs = [enqueue("thing") for _ in range(3)]
+    with connect() as other:
+        other.autocommit = False
+        other.execute("select from dilamme_job where id = %s for update", [jobs[0].pk])
+        assert {c.id for c in claim(appetite, 2)} == {jobs[1].pk, jobs[2].pk}
+        other.rollback()
+    assert [c.id for c in claim(appetite, 2)] == [jobs[0].pk]
+
+
 def test_a_hand_back_that_keeps_its_age_is_taken_again(appetite):
     """Its notification names the age, so it is found at once, by whoever hears it."""
     enqueue("thing")

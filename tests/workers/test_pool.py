@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.claims import Claim
+from jobs.claims import Claim, Ended
+from jobs.outcomes import Succeeded
 from scheduling import FAST
 from tests.support import handler, wait_for_all, wait_until
 from workers.pool import Pool
@@ -26,16 +27,16 @@ def claims(kind: str, count: int) -> list[Claim]:
     return [Claim(uuid.uuid4(), kind, "default", 2.0, "{}", 1, 0, 3, float(n), float(n), 100.0) for n in range(count)]
 
 
-def ended(pool: Pool, count: int) -> None:
-    """Wait until so many runs have ended."""
-    seen = 0
+def succeeded(pool: Pool, count: int) -> bool:
+    """Wait until so many runs have ended, and tell whether each of them succeeded."""
+    seen: list[Ended] = []
 
     def collect() -> bool:
-        nonlocal seen
-        seen += len(pool.collect())
-        return seen >= count
+        seen.extend(pool.collect())
+        return len(seen) >= count
 
-    wait_until(collect)
+    wait_until(collect, within=40)
+    return all(isinstance(end.outcome, Succeeded) for end in seen)
 
 
 def test_short_handlers_need_one_thread(pool):
@@ -44,7 +45,7 @@ def test_short_handlers_need_one_thread(pool):
     with handler(lambda: threads.add(threading.get_ident()), name="short"):
         pool.push(claims("short", 100), now=100.0)
         pool.fill(typical=0.000_005)
-        ended(pool, 100)
+        assert succeeded(pool, 100)
     assert len(threads) == 1
 
 
@@ -54,7 +55,7 @@ def test_nothing_known_is_taken_for_long(pool):
     with handler(lambda: barrier.wait(20) and None, name="meet"):
         pool.push(claims("meet", 8), now=100.0)
         pool.fill(typical=None)
-        ended(pool, 8)
+        assert succeeded(pool, 8)
 
 
 def test_a_handler_that_turns_out_long_does_not_hold_up_the_others(pool):
@@ -70,7 +71,7 @@ def test_a_handler_that_turns_out_long_does_not_hold_up_the_others(pool):
             return not pool.holds_back
 
         wait_until(look_again)
-        ended(pool, 8)
+        assert succeeded(pool, 8)
 
 
 def test_async_handlers_start_whatever_the_threads_do(pool):
@@ -92,11 +93,11 @@ def test_async_handlers_start_whatever_the_threads_do(pool):
         for _ in range(5):
             assert started.acquire(timeout=10)
         release.set()
-        ended(pool, 6)
+        assert succeeded(pool, 6)
 
 
 def test_the_worker_looks_again_while_jobs_are_held_back(start_worker, transactional_db):
-    """End to end: after thousands of short jobs, eight that need one another still meet."""
+    """End to end: after hundreds of short jobs, eight that need one another still meet."""
     barrier = threading.Barrier(8)
     with handler(lambda: None, name="short") as short, handler(lambda: barrier.wait(20) and None, name="meet") as meet:
         start_worker(concurrency=8)
@@ -105,3 +106,4 @@ def test_the_worker_looks_again_while_jobs_are_held_back(start_worker, transacti
         wait_for_all("completed", 300)
         meet.enqueue_many([{}] * 8)
         wait_for_all("completed", 308)
+        assert not barrier.broken
