@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench import ceiling
-from bench.peers import database, driver, install, ledger, process, report
+from bench import ceiling, database
+from bench.peers import driver, install, ledger, process, report
 from bench.peers.registry import PEERS, Peer
 from dilamme_project import embedded
 

@@ -1,4 +1,4 @@
-"""Fresh databases on the server that all systems share, one for each measurement."""
+"""Fresh databases on the server that is measured on, one for each measurement."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import sql
 
-_NAME = f"dilamme_peers_{os.getpid()}"
+_NAME = f"dilamme_bench_{os.getpid()}"
 
 
 @contextmanager
