@@ -5,12 +5,21 @@ import statistics
 import time
 from typing import Any
 
+import psycopg
+
 from bench import ceiling
 from bench.tasks import noop
+from jobs.ids import uuid7
 from jobs.models import Job
 
 _BULK = 10_000
 _RUNS = 3
+_INSERT = """
+insert into dilamme_job (
+  id, type, queue, status, priority, payload, scheduled_at, run_at, created_at,
+  attempt, attempts_refunded, max_attempts, unmet, last_error)
+values (%s, 'bare', 'default', 'pending', 2, '{}', now(), now(), now(), 0, 0, 3, 0, '')
+"""
 
 
 def measure(jobs: int | None, _: int) -> dict[str, Any]:
@@ -19,6 +28,7 @@ def measure(jobs: int | None, _: int) -> dict[str, Any]:
     url = os.environ["DATABASE_URL"]
     before = ceiling.measure(url)
     single = statistics.median(_singly(count) for _ in range(_RUNS))
+    row = statistics.median(_rows(url, count) for _ in range(_RUNS))
     bulk = statistics.median(_in_bulk() for _ in range(_RUNS))
     after = ceiling.measure(url)
     if Job.objects.count() != _RUNS * (count + _BULK):
@@ -28,6 +38,8 @@ def measure(jobs: int | None, _: int) -> dict[str, Any]:
         "one by one per second": single,
         "bare INSERT per second": bare["insert/s"],
         "one by one, of bare INSERT": single / bare["insert/s"],
+        "bare INSERT into the jobs' table per second": row,
+        "one by one, of bare INSERT into the jobs' table": single / row,
         "bulk of 10,000 per second": bulk,
         "bare unnest per second": bare["unnest/s"],
         "bulk, of bare unnest": bulk / bare["unnest/s"],
@@ -39,6 +51,18 @@ def _singly(count: int) -> float:
     for _ in range(count):
         noop.enqueue()
     return count / (time.perf_counter() - started)
+
+
+def _rows(url: str, count: int) -> float:
+    """Return how fast bare psycopg writes the same rows, unchecked and without a word to the workers."""
+    with psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection:
+        with connection.cursor(binary=True) as cursor:
+            started = time.perf_counter()
+            for _ in range(count):
+                cursor.execute(_INSERT, (uuid7(),))
+            rate = count / (time.perf_counter() - started)
+        connection.execute("delete from dilamme_job where type = 'bare'")
+    return rate
 
 
 def _in_bulk() -> float:

@@ -45,22 +45,24 @@ def enqueue_many(new_jobs: Iterable[NewJob]) -> Sequence[Job]:
     if any(draft.terms.parents for draft in drafts):
         with session.transaction():
             unmet, edges = _hold_parents(session, drafts)
-            made_at = _insert(session, drafts, unmet)
+            made = _insert(session, drafts, unmet)
             session.fetch("add_edges", **edges)
-        return Made(drafts, made_at, unmet)
+        return made
     if settings.SPOOL and session.is_free:
         return _insert_or_spool(session, drafts)
-    return Made(drafts, _insert(session, drafts, {}), {})
+    return _insert(session, drafts, {})
 
 
 aenqueue = sync_to_async(enqueue)
 aenqueue_many = sync_to_async(enqueue_many)
 
 
-def _insert(session: Session, drafts: Sequence[Draft], unmet: Mapping[int, int]) -> datetime:
-    """Store the jobs and return when, on the database's clock. Terms that jobs share are sent once."""
+def _insert(session: DjangoSession, drafts: Sequence[Draft], unmet: Mapping[int, int]) -> "Made":
+    """Store the jobs, dated by the database's clock. Terms that jobs share are sent once."""
+    made = Made(drafts, unmet)
     if len(drafts) == 1 and not unmet:
-        return _insert_one(session, drafts[0])
+        _insert_one(session, drafts[0], made)
+        return made
     terms = {id(draft.terms): draft.terms for draft in drafts}
     number = {key: n for n, key in enumerate(terms, 1)}
     ((made_at, _),) = session.fetch(
@@ -76,12 +78,15 @@ def _insert(session: Session, drafts: Sequence[Draft], unmet: Mapping[int, int])
         unmet=[unmet.get(key, 0) for key in terms],
         horizon=settings.horizon,
     )
-    return made_at  # type: ignore[no-any-return]
+    made.date(made_at)
+    return made
 
 
-def _insert_one(session: Session, draft: Draft) -> datetime:
+def _insert_one(session: DjangoSession, draft: Draft, made: "Made") -> None:
+    """Store one job; the object that the caller gets is built while the server writes the row."""
     terms = draft.terms
-    ((made_at, _),) = session.fetch(
+    ((made_at, _),) = session.fetch_while(
+        made.build,
         "enqueue_one",
         id=draft.id,
         type=terms.kind.name,
@@ -92,7 +97,7 @@ def _insert_one(session: Session, draft: Draft) -> datetime:
         max_attempts=terms.max_attempts,
         horizon=settings.horizon,
     )
-    return made_at  # type: ignore[no-any-return]
+    made.date(made_at)
 
 
 class Made(Sequence[Job]):
@@ -101,9 +106,9 @@ class Made(Sequence[Job]):
     Most callers do not look at what they made ten thousand of, and the objects would cost more than the jobs.
     """
 
-    def __init__(self, drafts: Sequence[Draft], made_at: datetime, unmet: Mapping[int, int]) -> None:
+    def __init__(self, drafts: Sequence[Draft], unmet: Mapping[int, int]) -> None:
         self._drafts = drafts
-        self._made_at = made_at
+        self._made_at: datetime | None = None  # until the database has said so
         self._unmet = unmet  # by the identity of terms: what jobs with these wait for
         self._alias = settings.DATABASE
         self._built: dict[int, Job] = {}
@@ -122,6 +127,19 @@ class Made(Sequence[Job]):
         if (job := self._built.get(number)) is None:
             job = self._built[number] = self._build(self._drafts[number])
         return job
+
+    def build(self) -> None:
+        """Build all of them, for a caller who is sure to look."""
+        for number in range(len(self)):
+            self[number]
+
+    def date(self, made_at: datetime) -> None:
+        """Say when they were made."""
+        self._made_at = made_at
+        for job in self._built.values():
+            job.created_at = made_at
+            if job.run_at is None:
+                job.scheduled_at = job.run_at = made_at
 
     def _build(self, draft: Draft) -> Job:
         row = _values(draft, self._made_at, self._unmet.get(id(draft.terms), 0))
@@ -143,7 +161,7 @@ def _fields() -> list[str]:
     return [column.attname for column in Job._meta.concrete_fields]  # noqa: SLF001  Django's documented API
 
 
-def _values(draft: Draft, made_at: datetime, unmet: int) -> dict[str, Any]:
+def _values(draft: Draft, made_at: datetime | None, unmet: int) -> dict[str, Any]:
     """Return the columns of a new job by name; those that are missing here are null."""
     terms = draft.terms
     run_at = terms.run_at or made_at
@@ -170,7 +188,7 @@ def _insert_or_spool(session: DjangoSession, drafts: Sequence[Draft]) -> Made:
     forwarder.attend()
     if not forwarder.is_diverting:
         try:
-            return Made(drafts, _insert(session, drafts, {}), {})
+            return _insert(session, drafts, {})
         except (DatabaseError, InterfaceError) as error:
             if not session.found_away(error):
                 raise
@@ -180,7 +198,9 @@ def _insert_or_spool(session: DjangoSession, drafts: Sequence[Draft]) -> Made:
 def _spool(drafts: Sequence[Draft]) -> Made:
     now = timezone.now()
     forwarder.keep({draft.id: _spooled(draft, now).pack() for draft in drafts})
-    return Spooled(drafts, now, {})
+    spooled = Spooled(drafts, {})
+    spooled.date(now)
+    return spooled
 
 
 def _spooled(draft: Draft, now: datetime) -> SpooledJob:

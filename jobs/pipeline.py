@@ -9,7 +9,7 @@ for the answers. Source: the PostgreSQL manual, "Pipeline Mode" and "Extended Qu
 import functools
 import re
 import select
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
@@ -41,24 +41,29 @@ class Pipeline:
         self._names: dict[str, bytes] = {}
         self._prepared = 0  # names are never used again
 
-    def run(self, calls: Sequence[Call]) -> list[list[Row]]:
+    def run(self, calls: Sequence[Call], meanwhile: Callable[[], object] | None = None) -> list[list[Row]]:
         """Run the statements in one transaction, or in the one that is open, and return the rows of each.
 
-        Raises psycopg's errors, and then nothing of it has happened; the connection is broken if it says so itself.
+        `meanwhile` is called while the server is at work. Raises psycopg's errors, and then nothing of it has happened;
+        the connection is broken if it says so itself.
         """
         try:
-            expected, results = self._converse(calls)
+            expected, results = self._converse(calls, meanwhile)
         except BaseException:
             self.connection.close()  # what is still on its way belongs to nobody
             raise
         self._check(expected, results)
         return [self._rows(result) for result, prepared in zip(results, expected, strict=True) if prepared is None]
 
-    def _converse(self, calls: Sequence[Call]) -> tuple[list[str | None], list[Any]]:
+    def _converse(
+        self, calls: Sequence[Call], meanwhile: Callable[[], object] | None
+    ) -> tuple[list[str | None], list[Any]]:
         self._pgconn.enter_pipeline_mode()
         expected = [part for call in calls for part in self._send(call)]
         self._pgconn.pipeline_sync()
         self._flush()
+        if meanwhile is not None:
+            meanwhile()
         results = [self._next_results() for _ in expected]
         self._next_results()  # the sync
         self._pgconn.exit_pipeline_mode()

@@ -7,7 +7,7 @@ with plain tuples. What a statement means is written in its file, and known to t
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -62,6 +62,10 @@ def load(statement: str) -> str:
     return _COMMENT.sub("", whole).strip()
 
 
+def _nothing() -> None:
+    """Do nothing while the server works."""
+
+
 def _written(parameters: dict[str, Any]) -> dict[str, Any]:
     return {name: array(value) if isinstance(value, list) else value for name, value in parameters.items()}
 
@@ -83,7 +87,11 @@ class DjangoSession:
         self._alias = settings.DATABASE
 
     def fetch(self, statement: str, **parameters: Any) -> list[Row]:
-        """Run a statement; Django's database errors pass through.
+        """Run a statement; Django's database errors pass through."""
+        return self.fetch_while(_nothing, statement, **parameters)
+
+    def fetch_while(self, work: Callable[[], object], statement: str, **parameters: Any) -> list[Row]:
+        """Run a statement, and do this work of the caller's while the server is at it.
 
         It is prepared once for each connection, which saves the server more work than a short statement is. Not where
         somebody watches what Django executes, and not behind a pooler that gives every transaction another connection:
@@ -91,11 +99,12 @@ class DjangoSession:
         """
         connection, query = connections[self._alias], load(statement)
         if not self._may_pass_by(connection):
+            work()
             with connection.cursor() as cursor:
                 cursor.execute(query, _written(parameters))
                 return cursor.fetchall() if cursor.description else []
         with connection.wrap_database_errors:
-            return _pipeline_of(connection.connection).run([Call(query, parameters)])[0]
+            return _pipeline_of(connection.connection).run([Call(query, parameters)], work)[0]
 
     @staticmethod
     def _may_pass_by(connection: BaseDatabaseWrapper) -> bool:

@@ -62,7 +62,18 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "upcoming": {**LEVELS, "horizon": 10.0, "room": 500},
 }
 # They touch no job that exists already.
-WITHOUT_JOBS = {"_levels", "_wake", "beat", "enqueue", "enqueue_one", "forget_workers", "ping", "publish", "try_sweep"}
+WITHOUT_JOBS = {
+    "_levels",
+    "_notify",
+    "_wake",
+    "beat",
+    "enqueue",
+    "enqueue_one",
+    "forget_workers",
+    "ping",
+    "publish",
+    "try_sweep",
+}
 
 
 @pytest.fixture(params=["statistics of an idle queue", "no statistics"])

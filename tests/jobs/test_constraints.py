@@ -63,17 +63,14 @@ def of_job(name: str, **fields: Any) -> Any:
 
 
 REFUSED = [
-    of_job("dilamme_job_status_known", status="paused"),
-    of_job("dilamme_job_status_known", status=""),
-    *(of_job("dilamme_job_finished_iff_final", status=status) for status in sorted(FINAL)),
-    of_job("dilamme_job_finished_iff_final", status="pending", finished_at=NOW),
-    of_job("dilamme_job_finished_iff_final", status="processing", worker_id=ID, finished_at=NOW),
-    of_job("dilamme_job_worker_iff_processing", status="processing"),
-    of_job("dilamme_job_worker_iff_processing", status="pending", worker_id=ID),
-    *(
-        of_job("dilamme_job_worker_iff_processing", status=status, finished_at=NOW, worker_id=ID)
-        for status in sorted(FINAL)
-    ),
+    of_job("dilamme_job_fits_its_status", status="paused"),
+    of_job("dilamme_job_fits_its_status", status=""),
+    *(of_job("dilamme_job_fits_its_status", status=status) for status in sorted(FINAL)),
+    of_job("dilamme_job_fits_its_status", status="pending", finished_at=NOW),
+    of_job("dilamme_job_fits_its_status", status="processing", worker_id=ID, finished_at=NOW),
+    of_job("dilamme_job_fits_its_status", status="processing"),
+    of_job("dilamme_job_fits_its_status", status="pending", worker_id=ID),
+    *(of_job("dilamme_job_fits_its_status", status=status, finished_at=NOW, worker_id=ID) for status in sorted(FINAL)),
     of_job("dilamme_job_priority_range", priority=0.999),
     of_job("dilamme_job_priority_range", priority=3.001),
     of_job("dilamme_job_priority_range", priority=float("nan")),
@@ -84,7 +81,7 @@ REFUSED = [
     of_job("dilamme_job_max_attempts_range", max_attempts=0),
     of_job("dilamme_job_max_attempts_range", max_attempts=1001),
     of_job("dilamme_job_unmet_not_negative", unmet=-1),
-    of_job("dilamme_job_blocked_does_not_run", unmet=1, **FITTING["processing"], status="processing"),
+    of_job("dilamme_job_fits_its_status", unmet=1, **FITTING["processing"], status="processing"),
     of_job("dilamme_job_has_names", type=""),
     of_job("dilamme_job_has_names", queue=""),
     pytest.param("dilamme_dependency_once", make_same_edge_twice, id="dependency_once"),
