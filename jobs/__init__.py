@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from jobs.enqueueing import aenqueue_many as aenqueue_many
     from jobs.enqueueing import enqueue as enqueue
     from jobs.enqueueing import enqueue_many as enqueue_many
+    from jobs.errors import Abort as Abort
     from jobs.errors import DilammeError as DilammeError
     from jobs.errors import JobCancelled as JobCancelled
+    from jobs.errors import Retry as Retry
+    from jobs.errors import Snooze as Snooze
+    from jobs.workflows import Step as Step
+    from jobs.workflows import make_workflow as make_workflow
+    from jobs.workflows import workflow as workflow
 
 _HOMES = {
     "Context": "context",
@@ -29,8 +35,14 @@ _HOMES = {
     "aenqueue_many": "enqueueing",
     "enqueue": "enqueueing",
     "enqueue_many": "enqueueing",
+    "Abort": "errors",
     "DilammeError": "errors",
     "JobCancelled": "errors",
+    "Retry": "errors",
+    "Snooze": "errors",
+    "Step": "workflows",
+    "make_workflow": "workflows",
+    "workflow": "workflows",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605  one list of names, not two

@@ -25,6 +25,10 @@ class Claim(NamedTuple):
     created_at: float
     claimed_at: float
     cancel_requested: bool = False
+    timeout: float | None = None  # seconds; None for what the type says
+    expires_at: float | None = None
+    scheduled_at: float | None = None
+    workflow_id: uuid.UUID | None = None
 
     @property
     def is_last_attempt(self) -> bool:

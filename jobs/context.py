@@ -4,21 +4,69 @@ A context never touches the database: the worker that made it answers for it.
 """
 
 import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from asgiref.sync import sync_to_async
 
 from jobs.errors import JobCancelled
+
+
+class Parent(NamedTuple):
+    """A job that this one waited for."""
+
+    id: uuid.UUID
+    type: str
+    status: str  # completed; or with on_failure="run" also failed or cancelled
+    result: Any
+
+
+ReadParents = Callable[[uuid.UUID], Mapping[str, Parent]]
 
 
 class Context:
     """Given to a handler whose first parameter is called `ctx` (or is annotated with this class)."""
 
-    __slots__ = ("_is_stopped", "attempt", "job_id", "queue", "type")
+    __slots__ = ("_interrupt", "_is_stopped", "_read_parents", "_scheduled_at", "attempt", "job_id", "queue", "type",
+                 "workflow_id")  # fmt: skip
 
-    def __init__(self, *, job_id: uuid.UUID, type: str, queue: str, attempt: int) -> None:  # noqa: A002  the job's word
+    def __init__(
+        self,
+        *,
+        job_id: uuid.UUID,
+        type: str,  # noqa: A002  the job's word
+        queue: str,
+        attempt: int,
+        scheduled_at: float | None = None,
+        workflow_id: uuid.UUID | None = None,
+        read_parents: ReadParents | None = None,
+    ) -> None:
         self.job_id = job_id
         self.type = type
         self.queue = queue
         self.attempt = attempt  # how often this job has been claimed, this run included
+        self.workflow_id = workflow_id  # `task.using(workflow=ctx.workflow_id)` adds a job to the graph
+        self._scheduled_at = scheduled_at
+        self._read_parents = read_parents
+        self._interrupt: Callable[[], object] | None = None
         self._is_stopped = False  # a bare flag: nobody waits for it, and one is made for every run
+
+    @property
+    def scheduled_at(self) -> datetime:
+        """When the job was meant to run: the slot of its series, or what the caller asked for. In UTC."""
+        if self._scheduled_at is None:
+            raise RuntimeError("This context belongs to no stored job.")
+        return datetime.fromtimestamp(self._scheduled_at, UTC)
+
+    @property
+    def parents(self) -> Mapping[str, Parent]:
+        """The jobs that this one waited for, by their name in the workflow, or by id. Asks the database."""
+        return self._read_parents(self.job_id) if self._read_parents else {}
+
+    async def aparents(self) -> Mapping[str, Parent]:
+        """Return the same as `parents`, for async handlers."""
+        return await sync_to_async(lambda: self.parents)()
 
     @property
     def cancelled(self) -> bool:
@@ -33,3 +81,11 @@ class Context:
     def stop(self) -> None:
         """Tell the handler to stop (called by the worker)."""
         self._is_stopped = True
+        if self._interrupt is not None:
+            self._interrupt()
+
+    def interrupt_with(self, interrupt: Callable[[], object]) -> None:
+        """Have this called when the handler is to stop (set by whoever runs it); at once if it is already."""
+        self._interrupt = interrupt
+        if self._is_stopped:
+            interrupt()

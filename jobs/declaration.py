@@ -68,14 +68,20 @@ def job(
     priority: float | None = None,
     max_attempts: int | None = None,
     timeout: float | None = None,
-    backoff: Backoff | None = None,
+    backoff: Backoff | Callable[[int], float] | None = None,
+    retry_on: tuple[type[BaseException], ...] = (),
+    give_up_on: tuple[type[BaseException], ...] = (),
+    interruptible: bool = False,
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def job(function: Callable[P, R] | None = None, /, *, name: str | None = None, **defaults: Any) -> Any:
     """Register a function, sync or async, as the handler of a job type.
 
     `name` defaults to the function's; `queue`, `priority` (1 High to 3 Low), `max_attempts`, `timeout` (seconds) and
-    `backoff` are what jobs of this type get unless they say otherwise. The payload's schema is derived from the
-    annotations; a first parameter called `ctx` gets the `Context` of the run. Raises `ConfigurationError`.
+    `backoff` (a `Backoff`, or seconds as a function of the attempts that failed) are what jobs of this type get unless
+    they say otherwise. With `retry_on` only these exceptions are tried again; those of `give_up_on` never are. An async
+    handler that is `interruptible` is interrupted at its next await when its job is cancelled. The payload's schema is
+    derived from the annotations; a first parameter called `ctx` gets the `Context` of the run. Raises
+    `ConfigurationError`.
     """
 
     def register(handler: Callable[P, R]) -> Task[P, R]:

@@ -24,12 +24,15 @@ from jobs.limits import (
     NAME_RULE,
     PRIORITY_RULE,
     TIME_RULE,
+    TIMEOUT_RULE,
     valid_attempts,
     valid_name,
     valid_priority,
+    valid_timeout,
 )
 from jobs.registry import JobType, registry
-from jobs.states import OnFailure
+from jobs.states import OnConflict, OnFailure, UniqueScope
+from jobs.uniqueness import Uniqueness, uniqueness_of
 
 _REMEMBERED = 1000  # terms
 _ON_FAILURE = tuple(OnFailure.values)
@@ -45,6 +48,14 @@ class Options:
     max_attempts: int | None = None
     depends_on: Collection[uuid.UUID] = field(default_factory=tuple)
     on_failure: str = OnFailure.CANCEL  # what the failure of a parent does to this job
+    timeout: float | None = None  # seconds a run may take
+    expires_at: datetime | None = None  # aware; not started by then, it is cancelled
+    unique_key: str | None = None
+    unique: Collection[str] = ()  # names of the payload whose values, with the type, make the unique key
+    unique_scope: str = UniqueScope.UNFINISHED
+    on_conflict: str = OnConflict.RETURN
+    workflow: uuid.UUID | None = None  # the graph that the job joins
+    step: str = ""  # its name in that graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +77,16 @@ class Terms(NamedTuple):
     run_at: datetime | None  # in UTC; None for now
     parents: tuple[uuid.UUID, ...]
     on_failure: OnFailure
+    timeout: float | None
+    expires_at: datetime | None
+    workflow: uuid.UUID | None
+    step: str
+    uniqueness: Uniqueness | None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether storing it needs nothing but its own row, written with defaults."""
+        return not (self.parents or self.workflow or self.uniqueness or self.timeout or self.expires_at)
 
 
 class Draft(NamedTuple):
@@ -75,6 +96,7 @@ class Draft(NamedTuple):
     terms: Terms
     payload: dict[str, Any]
     text: str  # the payload as JSON, storable
+    unique_key: str | None = None
 
 
 def drafts_of(new_jobs: Iterable[NewJob]) -> list[Draft]:
@@ -85,7 +107,8 @@ def drafts_of(new_jobs: Iterable[NewJob]) -> list[Draft]:
     for new, id_ in zip(given, uuid7s(len(given)), strict=True):
         terms = _terms_of(registry.get(new.type), new.options, in_force)
         payload = terms.kind.normalise(new.payload)
-        drafts.append(Draft(id_, terms, payload, _text(new.type, payload, in_force.MAX_PAYLOAD_BYTES)))
+        key = terms.uniqueness and terms.uniqueness.key_of(new.type, payload)
+        drafts.append(Draft(id_, terms, payload, _text(new.type, payload, in_force.MAX_PAYLOAD_BYTES), key))
     return drafts
 
 
@@ -126,24 +149,40 @@ def _terms(kind: JobType, options: Options, in_force: Settings) -> Terms:
         raise InvalidJob(f"max_attempts is {max_attempts!r}; {ATTEMPTS_RULE}", field="max_attempts")
     if options.on_failure not in _ON_FAILURE:
         raise InvalidJob(f"on_failure is {options.on_failure!r}; use cancel or run.", field="on_failure")
-    run_at, parents = _run_at(options.run_at), _parents(options.depends_on)
-    return Terms(kind, queue, float(priority), max_attempts, run_at, parents, OnFailure(options.on_failure))
+    if options.timeout is not None and not valid_timeout(options.timeout):
+        raise InvalidJob(f"timeout is {options.timeout!r}; {TIMEOUT_RULE}", field="timeout")
+    if options.step and not valid_name(options.step):
+        raise InvalidJob(f"step is {options.step!r}; {NAME_RULE}", field="step")
+    return Terms(
+        kind,
+        queue,
+        float(priority),
+        max_attempts,
+        _moment(options.run_at, "run_at", "scheduled_at"),
+        _parents(options.depends_on),
+        OnFailure(options.on_failure),
+        options.timeout,
+        _moment(options.expires_at, "expires_at", "expires_at"),
+        options.workflow,
+        options.step,
+        uniqueness_of(options.unique_key, options.unique, options.unique_scope, options.on_conflict),
+    )
 
 
 def _first(*values: Any) -> Any:
     return next(value for value in values if value is not None)
 
 
-def _run_at(given: datetime | None) -> datetime | None:
+def _moment(given: datetime | None, name: str, field: str) -> datetime | None:
     """Return the time in UTC: PostgreSQL knows no offset of 16 hours or more."""
     if given is None:
         return None
     if not isinstance(given, datetime):
-        raise InvalidJob(f"run_at is {given!r}; use an aware datetime.", field="scheduled_at")
+        raise InvalidJob(f"{name} is {given!r}; use an aware datetime.", field=field)
     if timezone.is_naive(given):
-        raise InvalidJob(f"run_at is {given} without a time zone; use an aware datetime.", field="scheduled_at")
+        raise InvalidJob(f"{name} is {given} without a time zone; use an aware datetime.", field=field)
     if not EARLIEST <= given <= LATEST:
-        raise InvalidJob(f"run_at is {given}; {TIME_RULE}", field="scheduled_at")
+        raise InvalidJob(f"{name} is {given}; {TIME_RULE}", field=field)
     return given.astimezone(UTC)
 
 

@@ -5,11 +5,10 @@ first. A rollback takes the jobs and the wake-up with it. What exists already is
 `DILAMME["SPOOL"]`, and outside a transaction, jobs are accepted while the database is away: see `jobs.spool`.
 """
 
-import functools
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, overload
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError, InterfaceError
@@ -17,12 +16,16 @@ from django.utils import timezone
 
 from jobs.conf import settings
 from jobs.drafts import Draft, NewJob, Options, drafts_of
-from jobs.errors import InvalidJob, UnknownDependency
+from jobs.edges import edges_of
+from jobs.errors import UniqueKeyHeld
+from jobs.made import Made, Spooled
 from jobs.models import Job
-from jobs.queries import DjangoSession, Session
+from jobs.queries import DjangoSession
 from jobs.spool.forwarder import forwarder
 from jobs.spool.records import SpooledJob
-from jobs.states import FINAL, OnFailure, Status
+from jobs.states import OnConflict, UniqueScope
+
+_TRIES = 5  # to store a job whose unique key others hold and set free
 
 __all__ = ["NewJob", "Options", "aenqueue", "aenqueue_many", "enqueue", "enqueue_many"]
 
@@ -37,52 +40,129 @@ def enqueue(type: str, payload: Mapping[str, Any] | None = None, **options: Any)
 
 
 def enqueue_many(new_jobs: Iterable[NewJob]) -> Sequence[Job]:
-    """Make many jobs, all or none, in one statement; returned in the order given."""
+    """Make many jobs, all or none, in one statement; returned in the order given.
+
+    A job whose unique key is held is not made: what comes back in its place has `created` False. With
+    `on_conflict="raise"` nothing is made, and `UniqueKeyHeld` names the job that has the key.
+    """
     drafts = drafts_of(new_jobs)
     if not drafts:
         return []
     session = DjangoSession()
-    if any(draft.terms.parents for draft in drafts):
-        with session.transaction():
-            unmet, edges = _hold_parents(session, drafts)
-            made = _insert(session, drafts, unmet)
-            session.fetch("add_edges", **edges)
-        return made
-    if settings.SPOOL and session.is_free:
-        return _insert_or_spool(session, drafts)
-    return _insert(session, drafts, {})
+    if all(draft.terms.is_plain for draft in drafts):
+        if settings.SPOOL and session.is_free:
+            return _insert_or_spool(session, drafts)
+        return _insert(session, drafts, {})
+    with session.transaction():
+        return store(session, drafts, {draft.id: draft.terms.parents for draft in drafts})
 
 
 aenqueue = sync_to_async(enqueue)
 aenqueue_many = sync_to_async(enqueue_many)
 
 
-def _insert(session: DjangoSession, drafts: Sequence[Draft], unmet: Mapping[int, int]) -> "Made":
+def store(session: DjangoSession, drafts: Sequence[Draft], parents: Mapping[uuid.UUID, Sequence[uuid.UUID]]) -> Made:
+    """Store jobs that may wait for others or have unique keys, in the open transaction.
+
+    `parents` says what each waits for; those of them that are among the jobs themselves come before it.
+    """
+    edges = edges_of(session, drafts, parents)
+    if any(draft.unique_key is not None for draft in drafts):
+        made = _insert_unique(session, drafts, edges.unmet)
+        edges = edges.without(made.existing)
+    else:
+        made = _insert(session, drafts, edges.unmet)
+    if edges.children:
+        session.fetch("add_edges", **edges.as_arrays())
+    return made
+
+
+def _insert(session: DjangoSession, drafts: Sequence[Draft], unmet: Mapping[uuid.UUID, int]) -> Made:
     """Store the jobs, dated by the database's clock. Terms that jobs share are sent once."""
     made = Made(drafts, unmet)
-    if len(drafts) == 1 and not unmet:
+    if len(drafts) == 1 and drafts[0].terms.is_plain:
         _insert_one(session, drafts[0], made)
         return made
-    terms = {id(draft.terms): draft.terms for draft in drafts}
-    number = {key: n for n, key in enumerate(terms, 1)}
-    ((made_at, _),) = session.fetch(
-        "enqueue",
-        ids=[draft.id for draft in drafts],
-        payloads=[draft.text for draft in drafts],
-        numbers=[number[id(draft.terms)] for draft in drafts],
-        types=[each.kind.name for each in terms.values()],
-        queues=[each.queue for each in terms.values()],
-        priorities=[each.priority for each in terms.values()],
-        run_ats=[each.run_at for each in terms.values()],
-        max_attempts=[each.max_attempts for each in terms.values()],
-        unmet=[unmet.get(key, 0) for key in terms],
-        horizon=settings.horizon,
-    )
+    ((made_at, _),) = session.fetch("enqueue", **_as_arrays(drafts, unmet))
     made.date(made_at)
     return made
 
 
-def _insert_one(session: DjangoSession, draft: Draft, made: "Made") -> None:
+def _insert_unique(session: DjangoSession, drafts: Sequence[Draft], unmet: Mapping[uuid.UUID, int]) -> Made:
+    """Store those whose key is free; a key that is set free meanwhile is tried for again."""
+    made = Made(drafts, unmet)
+    remaining = list(drafts)
+    for _ in range(_TRIES):
+        arrays = _as_arrays(remaining, unmet) | {
+            "keys": [draft.unique_key for draft in remaining],
+            "lasting": [_lasts(draft) for draft in remaining],
+        }
+        ((made_at, ids, _),) = session.fetch("enqueue_unique", **arrays)
+        made.date(made_at)
+        stored = set(ids)
+        remaining = [draft for draft in remaining if draft.id not in stored]
+        holders = _holders_of(session, [draft.unique_key for draft in remaining if draft.unique_key])
+        made.existing |= {draft.id: holders[draft.unique_key] for draft in remaining if draft.unique_key in holders}
+        remaining = [draft for draft in remaining if draft.unique_key not in holders]
+        if not remaining:
+            _meet(session, drafts, made.existing)
+            return made
+    raise UniqueKeyHeld(f"The unique key {remaining[0].unique_key!r} changes hands too fast; try again.", None)
+
+
+def _holders_of(session: DjangoSession, keys: list[str]) -> dict[str | None, uuid.UUID]:
+    """Return which jobs hold these unique keys."""
+    return {key: id_ for key, id_ in session.fetch("key_holders", keys=keys)} if keys else {}  # noqa: C416
+
+
+def _lasts(draft: Draft) -> bool:
+    return draft.terms.uniqueness is None or draft.terms.uniqueness.scope == UniqueScope.UNFINISHED
+
+
+def _meet(session: DjangoSession, drafts: Sequence[Draft], existing: Mapping[uuid.UUID, uuid.UUID]) -> None:
+    """Do what was asked for with those whose key another job holds."""
+    met = [draft for draft in drafts if draft.id in existing]
+    rules = {draft.id: draft.terms.uniqueness.on_conflict for draft in met if draft.terms.uniqueness}
+    for draft in met:
+        if rules[draft.id] == OnConflict.RAISE:
+            holder = existing[draft.id]
+            raise UniqueKeyHeld(f"The unique key {draft.unique_key!r} is held by the job {holder}.", holder)
+    # Of several for one job the last counts.
+    replacing = {existing[draft.id]: draft for draft in met if rules[draft.id] == OnConflict.REPLACE}
+    if replacing:
+        session.fetch(
+            "replace",
+            ids=list(replacing),
+            payloads=[draft.text for draft in replacing.values()],
+            run_ats=[draft.terms.run_at for draft in replacing.values()],
+            horizon=settings.horizon,
+        )
+
+
+def _as_arrays(drafts: Sequence[Draft], unmet: Mapping[uuid.UUID, int]) -> dict[str, Any]:
+    terms = {id(draft.terms): draft.terms for draft in drafts}
+    number = {key: n for n, key in enumerate(terms, 1)}
+    waking = {id(draft.terms) for draft in drafts if not unmet.get(draft.id)} if unmet else terms
+    return {
+        "ids": [draft.id for draft in drafts],
+        "payloads": [draft.text for draft in drafts],
+        "unmet": [unmet.get(draft.id, 0) for draft in drafts],
+        "numbers": [number[id(draft.terms)] for draft in drafts],
+        "types": [each.kind.name for each in terms.values()],
+        "queues": [each.queue for each in terms.values()],
+        "priorities": [each.priority for each in terms.values()],
+        "run_ats": [each.run_at for each in terms.values()],
+        "max_attempts": [each.max_attempts for each in terms.values()],
+        "workflows": [each.workflow for each in terms.values()],
+        "steps": [each.step for each in terms.values()],
+        "timeouts": [each.timeout for each in terms.values()],
+        "expire_ats": [each.expires_at for each in terms.values()],
+        "wakes": [key in waking for key in terms],
+        "horizon": settings.horizon,
+    }
+
+
+def _insert_one(session: DjangoSession, draft: Draft, made: Made) -> None:
     """Store one job; the object that the caller gets is built while the server writes the row."""
     terms = draft.terms
     ((made_at, _),) = session.fetch_while(
@@ -98,89 +178,6 @@ def _insert_one(session: DjangoSession, draft: Draft, made: "Made") -> None:
         horizon=settings.horizon,
     )
     made.date(made_at)
-
-
-class Made(Sequence[Job]):
-    """The jobs that one call has made, as Django would read them: each is built when it is looked at, and kept.
-
-    Most callers do not look at what they made ten thousand of, and the objects would cost more than the jobs.
-    """
-
-    def __init__(self, drafts: Sequence[Draft], unmet: Mapping[int, int]) -> None:
-        self._drafts = drafts
-        self._made_at: datetime | None = None  # until the database has said so
-        self._unmet = unmet  # by the identity of terms: what jobs with these wait for
-        self._alias = settings.DATABASE
-        self._built: dict[int, Job] = {}
-
-    def __len__(self) -> int:
-        return len(self._drafts)
-
-    @overload
-    def __getitem__(self, index: int) -> Job: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Job]: ...
-    def __getitem__(self, index: int | slice) -> Job | list[Job]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        number = range(len(self))[index]
-        if (job := self._built.get(number)) is None:
-            job = self._built[number] = self._build(self._drafts[number])
-        return job
-
-    def build(self) -> None:
-        """Build all of them, for a caller who is sure to look."""
-        for number in range(len(self)):
-            self[number]
-
-    def date(self, made_at: datetime) -> None:
-        """Say when they were made."""
-        self._made_at = made_at
-        for job in self._built.values():
-            job.created_at = made_at
-            if job.run_at is None:
-                job.scheduled_at = job.run_at = made_at
-
-    def _build(self, draft: Draft) -> Job:
-        row = _values(draft, self._made_at, self._unmet.get(id(draft.terms), 0))
-        fields = _fields()
-        return Job.from_db(self._alias, fields, list(map(row.get, fields)))
-
-
-class Spooled(Made):
-    """The jobs that one call has made while the database was away."""
-
-    def _build(self, draft: Draft) -> Job:
-        job = super()._build(draft)
-        job.is_spooled, job._state.adding = True, True  # noqa: SLF001  it is not in the database yet
-        return job
-
-
-@functools.cache
-def _fields() -> list[str]:
-    return [column.attname for column in Job._meta.concrete_fields]  # noqa: SLF001  Django's documented API
-
-
-def _values(draft: Draft, made_at: datetime | None, unmet: int) -> dict[str, Any]:
-    """Return the columns of a new job by name; those that are missing here are null."""
-    terms = draft.terms
-    run_at = terms.run_at or made_at
-    return {
-        "id": draft.id,
-        "payload": draft.payload,
-        "type": terms.kind.name,
-        "queue": terms.queue,
-        "status": Status.PENDING.value,
-        "priority": terms.priority,
-        "scheduled_at": run_at,
-        "run_at": run_at,
-        "created_at": made_at,
-        "attempt": 0,
-        "attempts_refunded": 0,
-        "max_attempts": terms.max_attempts,
-        "unmet": unmet,
-        "last_error": "",
-    }
 
 
 def _insert_or_spool(session: DjangoSession, drafts: Sequence[Draft]) -> Made:
@@ -215,33 +212,3 @@ def _spooled(draft: Draft, now: datetime) -> SpooledJob:
         accepted_at=now,
         run_at=terms.run_at,
     )
-
-
-def _hold_parents(session: Session, drafts: Sequence[Draft]) -> tuple[dict[int, int], dict[str, list[Any]]]:
-    """Lock every parent; return how many of them jobs wait for, by the identity of their terms, and the edges."""
-    wanted = sorted({parent for draft in drafts for parent in draft.terms.parents})
-    statuses: dict[uuid.UUID, str] = dict(session.fetch("lock_parents", ids=wanted))
-    if missing := [str(parent) for parent in wanted if parent not in statuses]:
-        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        raise UnknownDependency(f"No job has the id {shown}: a job can only depend on jobs that exist.")
-    unmet: dict[int, int] = {}
-    edges: dict[str, list[Any]] = {"children": [], "parents": [], "on_failure": [], "settled": []}
-    for draft in drafts:
-        terms = draft.terms
-        settled = [_is_settled(parent, statuses[parent], terms.on_failure) for parent in terms.parents]
-        unmet[id(terms)] = len(settled) - sum(settled)
-        edges["children"] += [draft.id] * len(settled)
-        edges["parents"] += terms.parents
-        edges["on_failure"] += [terms.on_failure] * len(settled)
-        edges["settled"] += settled
-    return unmet, edges
-
-
-def _is_settled(parent: uuid.UUID, status: str, on_failure: str) -> bool:
-    if status in FINAL and status != Status.COMPLETED and on_failure == OnFailure.CANCEL:
-        raise InvalidJob(
-            f"The job {parent} has the status {status}, so a job that depends on it would never run: retry it first, "
-            f"or use on_failure='run'.",
-            field="dependency_ids",
-        )
-    return status in FINAL

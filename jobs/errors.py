@@ -4,6 +4,8 @@ Every text names what is wrong, which value it was, and the way out. Nothing her
 turns these into a form error, an HTTP answer or an exit code.
 """
 
+import uuid
+
 
 class DilammeError(Exception):
     """Base of every error that Dilamme raises on purpose."""
@@ -39,6 +41,18 @@ class UnknownDependency(InvalidJob):
         super().__init__(message, field="dependency_ids")
 
 
+class UniqueKeyHeld(InvalidJob):
+    """A job was to be made whose unique key another one holds: `job_id`."""
+
+    def __init__(self, message: str, job_id: uuid.UUID | None) -> None:
+        super().__init__(message, field="unique_key")
+        self.job_id = job_id
+
+
+class InvalidWorkflow(InvalidJob):
+    """A graph of jobs was refused before any of it was stored: a cycle, an unknown name, too many jobs."""
+
+
 class JobNotFound(DilammeError):
     """No job has this id."""
 
@@ -63,6 +77,27 @@ class SpoolFull(DatabaseAway):
 
 class SpoolFailed(DatabaseAway):
     """The spool cannot be used: its directory or its disk refuses."""
+
+
+class Snooze(DilammeError):
+    """Raised by a handler that wants to be called again in `seconds`, without having spent an attempt."""
+
+    def __init__(self, seconds: float, reason: str = "") -> None:
+        super().__init__(reason or f"Call again in {seconds} s.")
+        self.seconds = seconds
+        self.reason = reason
+
+
+class Abort(DilammeError):
+    """Raised by a handler for which another attempt makes no sense: the job is a dead letter, for this reason."""
+
+
+class Retry(DilammeError):
+    """Raised by a handler whose attempt failed, and that says itself in how many seconds the next one follows."""
+
+    def __init__(self, after: float, reason: str = "") -> None:
+        super().__init__(reason or f"Try again in {after} s.")
+        self.after = after
 
 
 class JobCancelled(DilammeError):

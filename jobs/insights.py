@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from jobs.conf import settings
+from jobs.context import Parent
 from jobs.errors import JobNotFound
 from jobs.models import Job, JobDependency, JobEvent, Worker
 
@@ -83,6 +84,17 @@ def parents_of(job_id: uuid.UUID) -> list[uuid.UUID]:
     """Return the ids of the jobs that this one depends on."""
     edges = JobDependency.objects.using(settings.DATABASE).filter(child=job_id)
     return list(edges.order_by("parent").values_list("parent", flat=True))
+
+
+def parent_results(job_id: uuid.UUID) -> dict[str, Parent]:
+    """Return the jobs that this one waited for, with their results, by their name in a workflow, or by id."""
+    edges = JobDependency.objects.using(settings.DATABASE).filter(child=job_id).order_by("parent")
+    rows = edges.values_list("parent_id", "parent__step", "parent__type", "parent__status", "parent__result")
+    found: dict[str, Parent] = {}
+    for id_, step, type_, status, result in rows:
+        name = step if step and step not in found else str(id_)
+        found[name] = Parent(id_, type_, status, result)
+    return found
 
 
 def page_of_jobs(*, before: uuid.UUID | None, limit: int, **equals: str | None) -> Page:

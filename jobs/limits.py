@@ -18,6 +18,12 @@ ATTEMPTS_LIMIT = 1000
 ATTEMPTS_RULE = f"use a whole number from 1 to {ATTEMPTS_LIMIT}."
 
 DEPENDENCY_LIMIT = 10_000
+WORKFLOW_LIMIT = 10_000  # jobs made in one graph
+
+KEY_LIMIT = 200  # characters of a unique key
+
+TIMEOUT_LIMIT = 366 * 24 * 3600  # seconds
+TIMEOUT_RULE = f"use seconds above 0, at most {TIMEOUT_LIMIT:,}."
 
 # Away from both ends of the calendar, so that every time zone can show what is stored.
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, tzinfo=UTC)
@@ -37,3 +43,8 @@ def valid_priority(value: Any) -> bool:
 def valid_attempts(value: Any) -> bool:
     """Whether `value` may be a job's `max_attempts`."""
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= ATTEMPTS_LIMIT
+
+
+def valid_timeout(value: Any) -> bool:
+    """Whether a run may be given so many seconds."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= TIMEOUT_LIMIT

@@ -41,10 +41,20 @@ class Job(models.Model):
     worker_id = models.UUIDField(null=True)  # no foreign key: a worker's row may go while its claim stands
     unmet = models.IntegerField(default=0, help_text="Parents that are not settled yet.")
 
+    workflow_id = models.UUIDField(null=True, help_text="The graph that it was made in.")
+    step = models.CharField(max_length=100, db_default="", default="", help_text="Its name in that graph.")
+    cancelled_because = models.UUIDField(null=True, help_text="The job whose end cancelled this one.")
+    unique_key = models.CharField(max_length=200, null=True)
+    unique_while_running = models.BooleanField(default=True, db_default=True)
+    expires_at = models.DateTimeField(null=True, help_text="Not started by then, it is cancelled.")
+    timeout = models.FloatField(null=True, help_text="Seconds a run may take; otherwise what its type says.")
+    series_id = models.BigIntegerField(null=True, help_text="The series that made it.")
+
     result = models.JSONField(null=True)
     last_error = models.TextField(default="", blank=True)
     cancel_requested_at = models.DateTimeField(null=True)
 
+    created = True  # by the call that returned it; False if it held the unique key already
     is_spooled = False  # accepted while the database was away, and on its way there: for the one who enqueued it
 
     class Meta:
@@ -72,6 +82,16 @@ class Job(models.Model):
             ),
             models.CheckConstraint(name="dilamme_job_unmet_not_negative", condition=Q(unmet__gte=0)),
             models.CheckConstraint(name="dilamme_job_has_names", condition=~Q(type="") & ~Q(queue="")),
+            # Held from the enqueue to the first claim, or, with unique_while_running, to the end.
+            models.UniqueConstraint(
+                "unique_key",
+                name="dilamme_job_unique_key",
+                condition=Q(unique_key__isnull=False)
+                & (
+                    Q(status=Status.PENDING, attempt=0)
+                    | Q(status__in=[Status.PENDING, Status.PROCESSING], unique_while_running=True)
+                ),
+            ),
         ]
         indexes = [
             # The claim: one range per queue and priority, oldest first.
@@ -83,6 +103,8 @@ class Job(models.Model):
             models.Index("worker_id", name="dilamme_job_running", condition=Q(status=Status.PROCESSING)),
             # The dead letters, newest first; written on the last failure only.
             models.Index("id", name="dilamme_job_dead", condition=Q(status=Status.FAILED)),
+            models.Index("workflow_id", "id", name="dilamme_job_workflow", condition=Q(workflow_id__isnull=False)),
+            models.Index("expires_at", name="dilamme_job_expiry", condition=Q(expires_at__isnull=False)),
         ]  # fmt: skip
 
     def __str__(self) -> str:
@@ -140,6 +162,21 @@ class JobDependency(models.Model):
 
     def __str__(self) -> str:
         return f"{self.child_id} after {self.parent_id}"
+
+
+class Unsettled(models.Model):
+    """A job that was cancelled because of another one, and whose own dependants have not all been told.
+
+    Written in the transaction that cancels it, and gone as soon as they have; nearly always empty.
+    """
+
+    job = models.OneToOneField(Job, models.CASCADE, primary_key=True, related_name="+", db_constraint=False)
+
+    class Meta:
+        verbose_name = "unsettled job"
+
+    def __str__(self) -> str:
+        return str(self.job_id)
 
 
 class JobEvent(models.Model):

@@ -17,19 +17,31 @@ class Succeeded:
 class Failed:
     """The attempt counts as failed: retried with backoff while attempts are left, then a dead letter.
 
-    `error` is one readable line; `traceback` the long form; `lost` says that nobody saw the end (worker gone).
+    `error` is one readable line; `traceback` the long form; `lost` says that nobody saw the end (worker gone). With
+    `final` no attempt follows; `delay` is in how many seconds the next one does, where the handler said so.
     """
 
     error: str
     traceback: str = ""
     lost: bool = False
+    final: bool = False
+    delay: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    """The handler wants to be called again in `delay` seconds. No attempt is spent."""
+
+    delay: float
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The handler saw that it was asked to stop, and did."""
+    """The handler saw that it was asked to stop, and did; or it was never started."""
 
     reason: str = ""
+    expired: bool = False  # because it was not started in time
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +55,4 @@ class Released:
     delay: float = 0.0
 
 
-Outcome = Succeeded | Failed | Cancelled | Released
+Outcome = Succeeded | Failed | Snoozed | Cancelled | Released

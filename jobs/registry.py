@@ -7,6 +7,7 @@ nothing; the worker runs what it looks up here, and enqueueing validates against
 import functools
 import importlib
 import inspect
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
@@ -19,8 +20,19 @@ from pydantic.errors import PydanticUserError
 from jobs.conf import settings
 from jobs.context import Context
 from jobs.errors import ConfigurationError, InvalidPayload, UnknownType
-from jobs.limits import ATTEMPTS_RULE, NAME_RULE, PRIORITY_RULE, valid_attempts, valid_name, valid_priority
+from jobs.limits import (
+    ATTEMPTS_RULE,
+    NAME_RULE,
+    PRIORITY_RULE,
+    TIMEOUT_RULE,
+    valid_attempts,
+    valid_name,
+    valid_priority,
+    valid_timeout,
+)
 from scheduling import Backoff
+
+logger = logging.getLogger("dilamme")
 
 _MODULES = ("jobs", "tasks")
 
@@ -35,7 +47,10 @@ class JobType:
     priority: float | None = None  # 1 High to 3 Low
     max_attempts: int | None = None
     timeout: float | None = None  # seconds a run may take; None for no limit
-    backoff: Backoff | None = None
+    backoff: Backoff | Callable[[int], float] | None = None  # or seconds, given how many attempts have failed
+    retry_on: tuple[type[BaseException], ...] = ()  # if any, nothing else is tried again
+    give_up_on: tuple[type[BaseException], ...] = ()  # never tried again
+    interruptible: bool = False  # whether a cancellation interrupts an async handler at its next await
 
     def __post_init__(self) -> None:
         """Refuse what could never run, naming the type."""
@@ -50,8 +65,24 @@ class JobType:
             raise ConfigurationError(f"{self.name}: priority is {self.priority!r}; {PRIORITY_RULE}")
         if self.max_attempts is not None and not valid_attempts(self.max_attempts):
             raise ConfigurationError(f"{self.name}: max_attempts is {self.max_attempts!r}; {ATTEMPTS_RULE}")
-        if self.timeout is not None and not 0 < self.timeout < float("inf"):
-            raise ConfigurationError(f"{self.name}: timeout is {self.timeout!r}; use seconds above 0, or None.")
+        self._check_runs()
+
+    def _check_runs(self) -> None:
+        """Refuse rules about runs that could not be kept."""
+        if self.timeout is not None and not valid_timeout(self.timeout):
+            raise ConfigurationError(f"{self.name}: timeout is {self.timeout!r}; {TIMEOUT_RULE}")
+        for label, errors in (("retry_on", self.retry_on), ("give_up_on", self.give_up_on)):
+            if not _is_exceptions(errors):
+                raise ConfigurationError(f"{self.name}: {label} is {errors!r}; use a tuple of exception classes.")
+        if self.backoff is not None and not callable(self.backoff) and not isinstance(self.backoff, Backoff):
+            way_out = "use a Backoff, or a function of the attempts that failed."
+            raise ConfigurationError(f"{self.name}: backoff is {self.backoff!r}; {way_out}")
+        if self.interruptible and not self.is_async:
+            raise ConfigurationError(f"{self.name}: interruptible is for async handlers, which can stop at an await.")
+
+    def is_final(self, error: BaseException) -> bool:
+        """Whether another attempt makes no sense after this error."""
+        return isinstance(error, self.give_up_on) or bool(self.retry_on and not isinstance(error, self.retry_on))
 
     @functools.cached_property
     def is_async(self) -> bool:
@@ -201,10 +232,36 @@ class Registry:
         """Forget a type; for tests that register their own."""
         self._types.pop(name, None)
 
-    def backoff_of(self, name: str) -> Backoff:
-        """Return the retry delays of a type, the settings' if it has none or is unknown here."""
+    def delay_of(self, name: str, attempts: int, wanted: float | None = None) -> float:
+        """Return in how many seconds the next attempt follows when so many have failed.
+
+        What the handler `wanted` comes first, then the policy of the type, then that of the settings; what is no
+        number of seconds falls through to the next.
+        """
+        if wanted is not None and _is_delay(wanted):
+            return wanted
         known = self._types.get(name)
-        return (known and known.backoff) or settings.BACKOFF
+        if known is None or known.backoff is None:
+            return settings.BACKOFF.delay(attempts)
+        if isinstance(known.backoff, Backoff):
+            return known.backoff.delay(attempts)
+        try:
+            delay = known.backoff(attempts)
+        except Exception:
+            logger.exception("The backoff of %s failed after %s attempts; the settings' is used.", name, attempts)
+        else:
+            if _is_delay(delay):
+                return delay
+            logger.error("The backoff of %s gave %r after %s attempts; the settings' is used.", name, delay, attempts)
+        return settings.BACKOFF.delay(attempts)
+
+
+def _is_delay(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+
+
+def _is_exceptions(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(e, type) and issubclass(e, BaseException) for e in value)
 
 
 def _origin(handler: Callable[..., Any]) -> str:

@@ -35,16 +35,16 @@ class Phase(models.TextChoices):
 TRANSITIONS: dict[Status, dict[Status, str]] = {
     Status.PENDING: {
         Status.PROCESSING: "claim",
-        Status.CANCELLED: "cancel",
+        Status.CANCELLED: "cancel, cascade or expiry",
     },
     Status.PROCESSING: {
         Status.COMPLETED: "success",
-        Status.PENDING: "retry, hand-back or rescue",
-        Status.FAILED: "attempts used up",
+        Status.PENDING: "retry, snooze, hand-back or rescue",
+        Status.FAILED: "attempts used up, or abort",
         Status.CANCELLED: "cancel",
     },
-    Status.FAILED: {Status.PENDING: "retry by hand"},
-    Status.CANCELLED: {Status.PENDING: "retry by hand"},
+    Status.FAILED: {Status.PENDING: "retry by hand or cascade"},
+    Status.CANCELLED: {Status.PENDING: "retry by hand or cascade"},
     Status.COMPLETED: {},
 }
 
@@ -64,10 +64,14 @@ class EventKind(models.TextChoices):
     FAILED = "failed", "Attempt failed, will be retried"
     DEAD = "dead", "Attempt failed, no attempts left"
     RELEASED = "released", "Handed back"
+    SNOOZED = "snoozed", "Put off by its handler"
     LOST = "lost", "Worker lost"
     CANCEL_REQUESTED = "cancel_requested", "Cancellation asked for"
     CANCELLED = "cancelled", "Cancelled"
+    EXPIRED = "expired", "Not started in time"
     RETRIED = "retried", "Retried by hand"
+    REVIVED = "revived", "Waits again, since what it waits for was retried"
+    EDITED = "edited", "Edited by hand"
 
 
 class OnFailure(models.TextChoices):
@@ -75,6 +79,21 @@ class OnFailure(models.TextChoices):
 
     CANCEL = "cancel", "Cancel the child"
     RUN = "run", "Run the child anyway"
+
+
+class UniqueScope(models.TextChoices):
+    """How long a job holds its unique key."""
+
+    PENDING = "pending", "Until it is claimed"
+    UNFINISHED = "pending_and_processing", "Until it has ended"
+
+
+class OnConflict(models.TextChoices):
+    """What an enqueue does whose unique key is held by another job."""
+
+    RETURN = "return", "Return the other job"
+    REPLACE = "replace", "Give the other job this payload and time, unless it was claimed"
+    RAISE = "raise", "Refuse"
 
 
 def diagram() -> str:

@@ -105,6 +105,8 @@ class AsyncLane:
         task = self._loop.create_task(work, name=f"{run.claim.type} {run.claim.id}")
         self._tasks[run] = task
         task.add_done_callback(lambda done: self._task_done(run, done))
+        if run.kind is not None and run.kind.interruptible:
+            run.context.interrupt_with(lambda: self.cancel(run))
         if run.is_settled:
             task.cancel()
 

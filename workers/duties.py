@@ -75,6 +75,16 @@ class Duties:
         if "look ahead" not in self._wheel:
             self._wheel.insert("look ahead", time.monotonic() + _COALESCE, self._look_ahead)
 
+    def settle_soon(self) -> None:
+        """Have the dependants told of what was cancelled with its parents."""
+        self._wheel.insert("settle", time.monotonic(), self._settle)
+
+    def _settle(self) -> None:
+        try:
+            announce(ByWorker, lifecycle.settle_rest(self._session))
+        except (DatabaseAway, psycopg.Error) as error:
+            logger.warning("Dependants could not be told, the next sweep tells them: %s", error)
+
     def _look_anew(self) -> None:
         """Jobs went back to the queue, perhaps to one that had none: see where they are, and when they are due."""
         self._appetite.frontier.doubt()
@@ -83,11 +93,10 @@ class Duties:
     def watch_timeouts(self) -> None:
         """Put the timeouts of runs that have just started on the wheel."""
         for run in self._pool.started():
-            limit = run.kind.timeout if run.kind else None
-            if limit is not None:
+            if run.timeout is not None:
                 self._has_timeouts = True
                 key = ("timeout", run.claim.id, run.claim.attempt)
-                self._wheel.insert(key, run.started + limit, functools.partial(self._pool.time_out, run))
+                self._wheel.insert(key, run.started + run.timeout, functools.partial(self._pool.time_out, run))
 
     def forget_timeouts(self, ended: Sequence[Ended]) -> None:
         """Take the timeouts of runs that have ended off the wheel."""
@@ -147,6 +156,7 @@ class Duties:
             logger.warning("The sweep for lost workers failed, the next one follows: %s", error)
             return
         announce(ByWorker, changes)
+        self._settle()
         if changes:
             self._look_anew()
 

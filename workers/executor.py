@@ -5,8 +5,10 @@ through here as an exception of the handler.
 """
 
 import asyncio
+import dataclasses
 import functools
 import json
+import math
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +19,8 @@ from jobs import storable
 from jobs.claims import Claim
 from jobs.conf import settings
 from jobs.context import Context
-from jobs.errors import InvalidPayload, JobCancelled
-from jobs.outcomes import Cancelled, Failed, Outcome, Released, Succeeded
+from jobs.errors import Abort, InvalidPayload, JobCancelled, Retry, Snooze
+from jobs.outcomes import Cancelled, Failed, Outcome, Released, Snoozed, Succeeded
 from jobs.registry import JobType
 from workers import connections
 
@@ -35,7 +37,7 @@ def run(kind: JobType | None, claim: Claim, context: Context) -> Outcome:
     try:
         outcome = _outcome_of(prepared(), claim)
     except BaseException as error:  # noqa: BLE001  anything a handler raises is its failure, not ours
-        outcome = _outcome_of_error(error)
+        outcome = _outcome_of_error(error, kind, context)
     return _with_complaint(outcome, _clean_up())
 
 
@@ -47,7 +49,7 @@ async def run_async(kind: JobType | None, claim: Claim, context: Context, databa
     try:
         outcome = _outcome_of(await prepared(), claim)
     except BaseException as error:  # noqa: BLE001  anything a handler raises is its failure, not ours
-        outcome = _outcome_of_error(error)
+        outcome = _outcome_of_error(error, kind, context)
     complaint = await sync_to_async(_clean_up)() if database_used() else ""
     return _with_complaint(outcome, complaint)
 
@@ -64,7 +66,7 @@ def _prepare(kind: JobType | None, claim: Claim, context: Context) -> Callable[[
     except InvalidPayload as error:
         return Failed(str(error))
     except BaseException as error:  # noqa: BLE001  a validator of the handler's types is user code as well
-        return _outcome_of_error(error)
+        return _outcome_of_error(error, kind, context)
     if kind.wants_context:
         return functools.partial(kind.handler, context, **arguments)
     return functools.partial(kind.handler, **arguments)
@@ -87,10 +89,20 @@ def _outcome_of(value: Any, claim: Claim) -> Outcome:
         return Failed(f"{claim.type} ran to its end, but what it returned cannot be stored: {error}")
 
 
-def _outcome_of_error(error: BaseException) -> Outcome:
-    if isinstance(error, JobCancelled):
-        return Cancelled(str(error))
-    return Failed(_one_line(error), _traceback_of(error))
+def _outcome_of_error(error: BaseException, kind: JobType | None, context: Context) -> Outcome:
+    match error:
+        case JobCancelled():
+            return Cancelled(str(error))
+        case asyncio.CancelledError() if context.cancelled:
+            return Cancelled(f"Job {context.job_id} was interrupted.")
+        case Snooze(seconds=float() | int() as seconds, reason=reason) if 0 <= seconds < math.inf:
+            return Snoozed(seconds, str(reason))
+        case Abort():
+            return Failed(_one_line(error), _traceback_of(error), final=True)
+        case Retry(after=after):
+            return Failed(_one_line(error), _traceback_of(error), delay=after)
+    is_final = kind is not None and kind.is_final(error)
+    return Failed(_one_line(error), _traceback_of(error), final=is_final)
 
 
 def _one_line(error: BaseException) -> str:
@@ -117,8 +129,8 @@ def _with_complaint(outcome: Outcome, complaint: str) -> Outcome:
     match outcome:
         case Succeeded() if complaint:
             return Failed(complaint)
-        case Failed(error, trace, lost) if complaint:
-            return Failed(error, f"{trace}\n{complaint}", lost)
+        case Failed() if complaint:
+            return dataclasses.replace(outcome, traceback=f"{outcome.traceback}\n{complaint}")
     return outcome
 
 

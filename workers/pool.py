@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from jobs import insights
 from jobs.claims import Claim, Ended
 from jobs.context import Context
 from jobs.outcomes import Cancelled, Failed, Outcome, Released
@@ -35,6 +36,7 @@ class Run:
     kind: JobType | None
     context: Context
     started: float = field(default_factory=time.monotonic)
+    timeout: float | None = None  # seconds
     is_settled: bool = False  # its outcome has been given: whatever the handler still does counts for nothing
 
 
@@ -50,6 +52,7 @@ class Pool:
         self._zombies = 0  # settled runs whose handler has not returned: their slot stays taken
         self._outcomes: deque[Ended] = deque()
         self._started: deque[Run] = deque()  # those with a timeout, for the loop to watch
+        self._database_ahead = 0.0  # seconds from the monotonic clock to the database's
         self._starts = 0
         self._progress = (0, 0.0)  # starts, and when there were so many for the first time
         self._threads: list[threading.Thread] = []
@@ -62,6 +65,7 @@ class Pool:
     def push(self, claims: Iterable[Claim], now: float) -> None:
         """Take in what was claimed; `now` is the database's time, in seconds since 1970."""
         with self._lock:
+            self._database_ahead = now - time.monotonic()
             self._heap.extend(claims, now)
 
     def fill(self, typical: float | None = None) -> None:
@@ -127,8 +131,7 @@ class Pool:
 
     def time_out(self, run: Run) -> None:
         """Give a run that is past its timeout its outcome; tell the handler, which may take a while to stop."""
-        assert run.kind is not None  # noqa: S101  only a known type has a timeout
-        limit = f"{run.kind.timeout:g} s that {run.claim.type} may take"
+        limit = f"{run.timeout:g} s that {run.claim.type} may take"
         self._settle(run, Failed(f"Timed out: it ran longer than the {limit}."))
 
     def cancel(self, job_id: uuid.UUID) -> None:
@@ -186,16 +189,31 @@ class Pool:
             if not may_be_sync and not (kind and kind.is_async):
                 return None
             claim = self._heap.pop()
-            context = Context(job_id=claim.id, type=claim.type, queue=claim.queue, attempt=claim.attempt)
-            run = Run(claim, kind, context)
-            self._running.add(run)
-            self._starts += 1
-            if kind is not None and kind.timeout is not None:
-                self._started.append(run)
+            if claim.expires_at is not None and claim.expires_at <= time.monotonic() + self._database_ahead:
+                self._outcomes.append(Ended(claim, Cancelled("It was not started in time.", expired=True)))
+                continue
+            run = self._begin(claim, kind)
             if kind is None or not kind.is_async:
                 return run
             self._lane.start(run)
         return None
+
+    def _begin(self, claim: Claim, kind: JobType | None) -> Run:
+        context = Context(
+            job_id=claim.id,
+            type=claim.type,
+            queue=claim.queue,
+            attempt=claim.attempt,
+            scheduled_at=claim.scheduled_at,
+            workflow_id=claim.workflow_id,
+            read_parents=insights.parent_results,
+        )
+        run = Run(claim, kind, context, timeout=claim.timeout or (kind.timeout if kind else None))
+        self._running.add(run)
+        self._starts += 1
+        if run.timeout is not None:
+            self._started.append(run)
+        return run
 
     def _hand_to_thread(self, run: Run) -> None:
         if self._idle_threads > 0:

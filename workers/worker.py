@@ -195,6 +195,8 @@ class Worker:
         if result.recorded.has_pending:
             self._duties.look_ahead_soon()
             self._appetite.frontier.doubt()  # a hand-back keeps its age
+        if result.recorded.has_unsettled:
+            self._duties.settle_soon()
         announce(ByWorker, result.recorded.changes)
 
     def _note_failure(self, error: Exception) -> None:

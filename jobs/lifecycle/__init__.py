@@ -2,14 +2,16 @@
 
 Read it in this order:
 
-`exchange` what a worker does each turn · `recording` how a run that ended is written, behind the fence · `claiming`
-how jobs are taken · `frontier` from where on · `rescue` how they are taken back from a lost worker · `operating` what
-people may do · `presence` how a worker says that it is alive.
+`exchange` what a worker does each turn · `recording` how a run that ended is written, behind the fence · `cascade` what
+that means for those that wait · `claiming` how jobs are taken · `frontier` from where on · `rescue` how they are taken
+back from a lost worker · `operating` what people may do · `retrying` how final jobs come back · `presence` how a worker
+says that it is alive.
 """
 
+from jobs.lifecycle.cascade import settle_rest
 from jobs.lifecycle.claiming import Appetite, Claimed, held, upcoming
 from jobs.lifecycle.exchange import Exchanged, exchange
-from jobs.lifecycle.operating import Answer, cancel, retry
+from jobs.lifecycle.operating import Answer, cancel, cancel_workflow, retry, retry_workflow
 from jobs.lifecycle.presence import Presence, beat, leave
 from jobs.lifecycle.rescue import rescue
 
@@ -21,10 +23,13 @@ __all__ = [
     "Presence",
     "beat",
     "cancel",
+    "cancel_workflow",
     "exchange",
     "held",
     "leave",
     "rescue",
     "retry",
+    "retry_workflow",
+    "settle_rest",
     "upcoming",
 ]

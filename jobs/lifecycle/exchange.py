@@ -59,4 +59,6 @@ def _one_by_one(session: Session, appetite: Appetite, ended: Sequence[Ended]) ->
             single = _exchange(session, appetite, [end._replace(outcome=refusal)], 0)
         result.recorded.changes += single.recorded.changes
         result.recorded.lost += single.recorded.lost
+        result.recorded.has_pending |= single.recorded.has_pending
+        result.recorded.has_unsettled |= single.recorded.has_unsettled
     return result

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from jobs import storable
 from jobs.claims import Claim, Ended
 from jobs.conf import settings
-from jobs.outcomes import Cancelled, Failed, Released, Succeeded
+from jobs.lifecycle.cascade import cascading, read_cascade, settling
+from jobs.outcomes import Cancelled, Failed, Released, Snoozed, Succeeded
 from jobs.pipeline import Row
 from jobs.queries import Fetch, Session
 from jobs.registry import registry
@@ -30,6 +31,7 @@ class Recorded:
     changes: list[Change] = field(default_factory=list)
     lost: list[Ended] = field(default_factory=list)
     has_pending: bool = False  # whether any job went back to the queue
+    has_unsettled: bool = False  # whether dependants remain to be told: see `lifecycle.settle_rest`
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Record:
                 endings = [_ending(end) for end in others]
                 self._add(_end(worker_id, others, endings), functools.partial(_read_end, others, endings))
             self._add(settling([end.claim.id for end in batch]), lambda rows, recorded: None)  # noqa: ARG005  no news
+            if len(succeeded) < len(batch):
+                self._add(cascading([end.claim.id for end in others]), _read_cascaded)
 
     def _add(self, fetch: Fetch, reader: "_Reader") -> None:
         self.fetches.append(fetch)
@@ -81,11 +85,6 @@ def record(session: Session, worker_id: uuid.UUID, ended: Sequence[Ended]) -> Re
     """Write how runs of one worker ended, in one transaction."""
     written = Record(worker_id, ended)
     return written.read(session.fetch_together(written.fetches))
-
-
-def settling(ids: Sequence[uuid.UUID]) -> Fetch:
-    """Tell the dependants of those of these jobs that are final; in the transaction that made them so, and after it."""
-    return "settle", {"ids": list(ids), "horizon": settings.horizon}
 
 
 def _without_repeats(ended: Sequence[Ended]) -> Iterator[Sequence[Ended]]:
@@ -141,13 +140,20 @@ def _end(worker_id: uuid.UUID, ended: Sequence[Ended], endings: Sequence[_Ending
     }
 
 
+def _read_cascaded(rows: Sequence[Row], recorded: Recorded) -> None:
+    if rows:
+        recorded.changes += read_cascade(rows)
+        recorded.has_unsettled = True
+
+
 def _read_end(ended: Sequence[Ended], endings: Sequence[_Ending], rows: Sequence[Row], recorded: Recorded) -> None:
     written = {row[0]: row[1] for row in rows}
     for end, ending in zip(ended, endings, strict=True):
         if (status := written.get(end.claim.id)) is None:
             recorded.lost.append(end)
         else:
-            kind = EventKind.CANCELLED if status == Status.CANCELLED else ending.kind
+            overruled = status == Status.CANCELLED and ending.status != Status.CANCELLED
+            kind = EventKind.CANCELLED if overruled else ending.kind
             recorded.changes.append(_change(end.claim, status, kind, ending.note))
             recorded.has_pending |= status == Status.PENDING
 
@@ -160,13 +166,16 @@ def _ending(end: Ended) -> _Ending:
             note = storable.text(reason, limit)
             moves = delay > 0
             return _Ending(Status.PENDING, EventKind.RELEASED, delay, not moves, 1, note if moves else None, note)
-        case Cancelled(reason):
-            return _Ending(Status.CANCELLED, EventKind.CANCELLED, note=storable.text(reason, limit))
-        case Failed(error, traceback, lost):
+        case Snoozed(delay, reason):
+            return _Ending(Status.PENDING, EventKind.SNOOZED, delay, False, 1, note=storable.text(reason, limit))
+        case Cancelled(reason, expired):
+            kind = EventKind.EXPIRED if expired else EventKind.CANCELLED
+            return _Ending(Status.CANCELLED, kind, note=storable.text(reason, limit))
+        case Failed(error, traceback, lost, final, wanted):
             error, traceback = storable.text(error, limit), storable.text(traceback, limit)
-            if end.claim.is_last_attempt:
+            if final or end.claim.is_last_attempt:
                 return _Ending(Status.FAILED, EventKind.DEAD, error=error, note=error, traceback=traceback)
-            delay = registry.backoff_of(end.claim.type).delay(end.claim.attempt - end.claim.attempts_refunded)
+            delay = registry.delay_of(end.claim.type, end.claim.attempt - end.claim.attempts_refunded, wanted)
             kind = EventKind.LOST if lost else EventKind.FAILED
             return _Ending(Status.PENDING, kind, delay, False, 0, error, error, traceback)
     raise TypeError(f"{end.outcome!r} is no outcome of a run that did not succeed.")

@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from jobs.claims import Claim, Ended
-from jobs.outcomes import Cancelled, Failed, Outcome, Released, Succeeded
+from jobs.outcomes import Cancelled, Failed, Outcome, Released, Snoozed, Succeeded
 
 _VERSION: Final = 1
 _OUTCOMES: Final[Mapping[str, type[Outcome]]] = {
-    kind.__name__.lower(): kind for kind in (Succeeded, Failed, Cancelled, Released)
+    kind.__name__.lower(): kind for kind in (Succeeded, Failed, Snoozed, Cancelled, Released)
 }
 
 

@@ -46,7 +46,8 @@ taken as (
   ))
   returning id, type, queue, priority, payload::text, attempt, attempts_refunded, max_attempts,
     date_part('epoch', run_at), date_part('epoch', created_at),
-    date_part('epoch', started_at), cancel_requested_at is not null
+    date_part('epoch', started_at), cancel_requested_at is not null,
+    timeout, date_part('epoch', expires_at), date_part('epoch', scheduled_at), workflow_id
 )
 -- With each row how many heads were seen: as many as were asked for means that there may be more, and fewer rows than
 -- heads that another worker was quicker. And whether a head was passed over because somebody had it locked: a row behind

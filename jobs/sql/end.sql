@@ -28,7 +28,9 @@ noted as (
   insert into dilamme_jobevent (job_id, kind, attempt, worker_id, started_at, duration, actor, error, traceback)
   select
     id,
-    case when status = 'cancelled' then 'cancelled' else (%(kinds)s::text[])[array_position(%(ids)s::uuid[], id)] end,
+    case
+      when status = 'cancelled' and (%(statuses)s::text[])[array_position(%(ids)s::uuid[], id)] = 'pending'
+      then 'cancelled' else (%(kinds)s::text[])[array_position(%(ids)s::uuid[], id)] end,
     attempt, %(worker)s, started_at,
     (%(durations)s::float8[])[array_position(%(ids)s::uuid[], id)], '',
     (%(notes)s::text[])[array_position(%(ids)s::uuid[], id)],

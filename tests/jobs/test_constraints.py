@@ -84,6 +84,14 @@ REFUSED = [
     of_job("dilamme_job_fits_its_status", unmet=1, **FITTING["processing"], status="processing"),
     of_job("dilamme_job_has_names", type=""),
     of_job("dilamme_job_has_names", queue=""),
+    pytest.param(
+        "dilamme_job_unique_key", lambda: [make_job(unique_key="k") for _ in range(2)], id="unique_key-pending"
+    ),
+    pytest.param(
+        "dilamme_job_unique_key",
+        lambda: [make_job(unique_key="k", status="processing", **FITTING["processing"]), make_job(unique_key="k")],
+        id="unique_key-processing",
+    ),
     pytest.param("dilamme_dependency_once", make_same_edge_twice, id="dependency_once"),
     pytest.param("dilamme_dependency_not_itself", make_edge_to_itself, id="dependency_not_itself"),
     pytest.param(

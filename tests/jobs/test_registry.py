@@ -87,8 +87,8 @@ def test_a_lambda_needs_a_name() -> None:
         ({"max_attempts": 0}, f"max_attempts is 0; {ATTEMPTS_RULE}"),
         ({"max_attempts": 2.5}, f"max_attempts is 2.5; {ATTEMPTS_RULE}"),
         ({"max_attempts": 1001}, f"max_attempts is 1001; {ATTEMPTS_RULE}"),
-        ({"timeout": 0}, "timeout is 0; use seconds above 0, or None."),
-        ({"timeout": float("inf")}, "timeout is inf; use seconds above 0, or None."),
+        ({"timeout": 0}, "timeout is 0; use seconds above 0, at most 31,622,400."),
+        ({"timeout": float("inf")}, "timeout is inf; use seconds above 0, at most 31,622,400."),
         ({"queue": "no queue"}, f"queue is 'no queue'; {NAME_RULE}"),
     ],
 )
@@ -110,8 +110,34 @@ def test_backoff_falls_back_to_the_settings(settings: Any) -> None:
     settings.DILAMME = {"BACKOFF": Backoff(base=7)}
     own = Backoff(base=3)
     with handler(work, name="has", backoff=own), handler(work, name="has_not"):
-        assert registry.backoff_of("has") is own
-        assert registry.backoff_of("has_not").base == registry.backoff_of("unknown").base == 7
+        assert 1.5 <= registry.delay_of("has", 1) <= 4.5
+        assert 3.5 <= registry.delay_of("has_not", 1) <= 10.5
+        assert 3.5 <= registry.delay_of("unknown", 1) <= 10.5
+        assert registry.delay_of("has", 1, wanted=9.0) == 9.0
+
+
+def give_text(attempts: int) -> Any:
+    """Return no number."""
+    return f"{attempts} seconds"
+
+
+def give_up(attempts: int) -> Any:
+    """Fail."""
+    raise LookupError(attempts)
+
+
+@pytest.mark.parametrize("wrong", [give_text, give_up, lambda _: float("nan"), lambda _: -1, lambda _: True])
+def test_a_backoff_function_that_misbehaves_falls_back_to_the_settings(settings: Any, wrong: Any) -> None:
+    """Neither an error nor a nonsense delay of user code keeps a job from its next attempt."""
+    settings.DILAMME = {"BACKOFF": Backoff(base=7)}
+    with handler(work, name="misbehaves", backoff=wrong):
+        assert 3.5 <= registry.delay_of("misbehaves", 1) <= 10.5
+
+
+def test_a_backoff_may_be_a_function_of_the_failed_attempts() -> None:
+    """Its seconds are taken as they are."""
+    with handler(work, name="by_function", backoff=lambda attempts: 10 * attempts):
+        assert registry.delay_of("by_function", 3) == 30
 
 
 def test_types_may_be_registered_while_others_are_read() -> None:
