@@ -5,6 +5,7 @@ first. A rollback takes the jobs and the wake-up with it. What exists already is
 `DILAMME["SPOOL"]`, and outside a transaction, jobs are accepted while the database is away: see `jobs.spool`.
 """
 
+import functools
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -20,6 +21,7 @@ from jobs.edges import edges_of
 from jobs.errors import UniqueKeyHeld
 from jobs.made import Made, Spooled
 from jobs.models import Job
+from jobs.patience import patiently
 from jobs.queries import DjangoSession
 from jobs.spool.forwarder import forwarder
 from jobs.spool.records import SpooledJob
@@ -53,8 +55,7 @@ def enqueue_many(new_jobs: Iterable[NewJob]) -> Sequence[Job]:
         if settings.SPOOL and session.is_free:
             return _insert_or_spool(session, drafts)
         return _insert(session, drafts, {})
-    with session.transaction():
-        return store(session, drafts, {draft.id: draft.terms.parents for draft in drafts})
+    return store(session, drafts, {draft.id: draft.terms.parents for draft in drafts})
 
 
 aenqueue = sync_to_async(enqueue)
@@ -62,10 +63,21 @@ aenqueue_many = sync_to_async(enqueue_many)
 
 
 def store(session: DjangoSession, drafts: Sequence[Draft], parents: Mapping[uuid.UUID, Sequence[uuid.UUID]]) -> Made:
-    """Store jobs that may wait for others or have unique keys, in the open transaction.
+    """Store jobs that may wait for others or have unique keys, in one transaction.
 
     `parents` says what each waits for; those of them that are among the jobs themselves come before it.
     """
+    return patiently(functools.partial(_store, session, drafts, parents))
+
+
+def _store(session: DjangoSession, drafts: Sequence[Draft], parents: Mapping[uuid.UUID, Sequence[uuid.UUID]]) -> Made:
+    with session.transaction():
+        return _store_held(session, drafts, parents)
+
+
+def _store_held(
+    session: DjangoSession, drafts: Sequence[Draft], parents: Mapping[uuid.UUID, Sequence[uuid.UUID]]
+) -> Made:
     edges = edges_of(session, drafts, parents)
     if any(draft.unique_key is not None for draft in drafts):
         made = _insert_unique(session, drafts, edges.unmet)

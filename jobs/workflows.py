@@ -57,9 +57,7 @@ def make_workflow(steps: Mapping[str, Step]) -> MadeWorkflow:
         draft.id: list(dict.fromkeys([*(ids[other] for other in steps[name].after), *draft.terms.parents]))
         for name, draft in zip(ordered, drafts, strict=True)
     }
-    session = DjangoSession()
-    with session.transaction():
-        made = store(session, drafts, parents)
+    made = store(DjangoSession(), drafts, parents)
     return MadeWorkflow(id_, dict(zip(ordered, made, strict=True)))
 
 

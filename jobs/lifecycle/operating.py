@@ -5,30 +5,21 @@ one transaction, or a part of the caller's; what it does to dependants beyond th
 """
 
 import functools
-import logging
-import random
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from django.db import DatabaseError, transaction
+from django.db import transaction
 
 from jobs.conf import settings
 from jobs.lifecycle.cascade import cascading, read_cascade, settle_some, settling
 from jobs.lifecycle.retrying import retry_held
+from jobs.patience import patiently
 from jobs.queries import DjangoSession
 from jobs.signals import ByOperator, Change, announce
 from jobs.states import EventKind, Status
 
-logger = logging.getLogger("dilamme.lifecycle")
-
-_TRIES = 6  # of a transaction that PostgreSQL ends to resolve a deadlock
-_CONFLICTS = ("40P01", "40001", "23505")  # deadlock, serialisation, and a unique key that was taken a moment ago
 _BATCH = 1000  # jobs of a workflow that are acted on in one transaction
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -48,7 +39,7 @@ def cancel(ids: Sequence[uuid.UUID], *, actor: str) -> Answer:
 
     `actor` is kept in the history.
     """
-    return _patiently(functools.partial(_cancel, ids, actor))
+    return patiently(functools.partial(_cancel, ids, actor))
 
 
 def retry(ids: Sequence[uuid.UUID], *, actor: str, downstream: bool = True) -> Answer:
@@ -57,7 +48,7 @@ def retry(ids: Sequence[uuid.UUID], *, actor: str, downstream: bool = True) -> A
     With `downstream` what was cancelled because of them waits again, unless it waits for another job that is dead.
     `actor` is kept in the history.
     """
-    return _patiently(functools.partial(_retry, ids, actor, downstream))
+    return patiently(functools.partial(_retry, ids, actor, downstream))
 
 
 def cancel_workflow(workflow_id: uuid.UUID, *, actor: str) -> Answer:
@@ -139,23 +130,10 @@ def _settle_rest() -> None:
     """Go on with a cascade, each batch a transaction of its own; should it break off, a worker goes on."""
     session = DjangoSession()
     while True:
-        count, changes = _patiently(functools.partial(settle_some, session))
+        count, changes = patiently(functools.partial(settle_some, session))
         announce(ByOperator, changes)
         if not count:
             return
-
-
-def _patiently(action: Callable[[], T]) -> T:
-    """Do it again when PostgreSQL has ended the transaction because others were in its way."""
-    for tried in range(1, _TRIES):
-        try:
-            return action()
-        except DatabaseError as error:
-            if getattr(error.__cause__, "sqlstate", None) not in _CONFLICTS:
-                raise
-            logger.info("A transaction met others and is tried again: %s", error)
-            time.sleep(random.random() * 0.02 * 2**tried)  # noqa: S311  spreads those that met
-    return action()
 
 
 def _cancel_kind(status: str) -> EventKind:

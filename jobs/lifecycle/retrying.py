@@ -63,7 +63,8 @@ def retry_held(session: DjangoSession, ids: Sequence[uuid.UUID], actor: str, *, 
     result.retried = [id_ for id_ in unmet if id_ in targets]
     result.revived = [id_ for id_ in unmet if id_ not in targets]
     _write(session, unmet, targets, actor)
-    _blame(session, [id_ for id_ in below if id_ not in unmet], set(unmet), edges)
+    left = [*below, *(t.id for t in targets.values() if t.cancelled_because and t.id not in below)]
+    _blame(session, [id_ for id_ in left if id_ not in unmet], set(unmet), edges)
     return result
 
 

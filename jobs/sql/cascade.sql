@@ -30,7 +30,7 @@ changed as (
   update dilamme_job j
   set status = 'cancelled', finished_at = clock_timestamp(), cancelled_because = chosen.root
   from held join chosen using (id)
-  where j.id = held.id
+  where j.id = held.id and j.status || '' = 'pending'
   returning j.id, j.type, j.queue, j.attempt, j.cancelled_because
 ),
 noted as (

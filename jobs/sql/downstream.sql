@@ -1,12 +1,21 @@
--- What was cancelled because of these jobs and still is, wherever it stands below them.
-with recursive below(id) as (
-  select d.child_id from dilamme_jobdependency d where d.parent_id = any(%(roots)s::uuid[])
+-- What was cancelled because of these jobs and still is, wherever it stands below them. Each job is looked up by its
+-- primary key: the limit says so to a planner that would rather read the whole table for a graph of unknown size.
+with recursive below(id, counts) as (
+  select d.child_id, c.counts
+  from dilamme_jobdependency d
+  cross join lateral (
+    select status || '' = 'cancelled' and cancelled_because = any(%(roots)s::uuid[]) as counts
+    from dilamme_job where id = d.child_id limit 1
+  ) c
+  where d.parent_id = any(%(roots)s::uuid[])
   union
-  select d.child_id
+  select d.child_id, c.counts
   from below
-  join dilamme_job j on j.id = below.id
-  join dilamme_jobdependency d on d.parent_id = j.id
-  where j.status || '' = 'cancelled' and j.cancelled_because = any(%(roots)s::uuid[])
+  join dilamme_jobdependency d on d.parent_id = below.id
+  cross join lateral (
+    select status || '' = 'cancelled' and cancelled_because = any(%(roots)s::uuid[]) as counts
+    from dilamme_job where id = d.child_id limit 1
+  ) c
+  where below.counts
 )
-select j.id from below join dilamme_job j on j.id = below.id
-where j.status || '' = 'cancelled' and j.cancelled_because = any(%(roots)s::uuid[])
+select id from below where counts

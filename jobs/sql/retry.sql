@@ -9,15 +9,18 @@ changed as (
     cancelled_because = null, unmet = given.unmet,
     run_at = case when given.kind = 'retried' then clock_timestamp() else greatest(j.run_at, clock_timestamp()) end
   from given
-  where j.id = given.id and j.status || '' in ('failed', 'cancelled')
+  where j.id = any(%(ids)s::uuid[]) and j.id = given.id and j.status || '' in ('failed', 'cancelled')
   returning j.id, j.attempt, j.queue, j.priority, j.run_at, j.unmet
 ),
 settled as (
   update dilamme_jobdependency d
-  set settled = p.status || '' = 'completed' or (d.on_failure = 'run' and p.status || '' in ('failed', 'cancelled')
-    and not p.id = any(%(ids)s::uuid[]))
-  from dilamme_job p
-  where d.child_id = any(%(ids)s::uuid[]) and p.id = d.parent_id
+  set settled = case (select status from dilamme_job where id = d.parent_id)
+    when 'completed' then true
+    when 'pending' then false
+    when 'processing' then false
+    else d.on_failure = 'run' and d.parent_id <> all(%(ids)s::uuid[])  -- those that are retried here will run again
+  end
+  where d.child_id = any(%(ids)s::uuid[])
 ),
 noted as (
   insert into dilamme_jobevent (job_id, kind, attempt, actor, error, traceback)

@@ -1,5 +1,6 @@
 """Impossible rows are refused by PostgreSQL itself, whoever writes them: one case or more for each constraint."""
 
+import functools
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from jobs.limits import ATTEMPTS_LIMIT, HIGH, LOW, NAME_LIMIT
-from jobs.models import Job, JobDependency, JobEvent, Worker
+from jobs.models import IdempotencyKey, Job, JobDependency, JobEvent, Worker
 from jobs.states import FINAL, EventKind, Status
 
 pytestmark = pytest.mark.django_db
@@ -56,6 +57,13 @@ def make_event(**fields: Any) -> JobEvent:
     return JobEvent.objects.create(**{"job": make_job(), "kind": "completed", "attempt": 1, **fields})
 
 
+def make_key(**fields: Any) -> IdempotencyKey:
+    """Write an idempotency key with its answer."""
+    return IdempotencyKey.objects.create(
+        **{"client": "c", "key": "k", "digest": "d", "status": 201, "answer": "{}", **fields}
+    )
+
+
 def of_job(name: str, **fields: Any) -> Any:
     """Return a case: the constraint's name, and a row that it refuses."""
     shown = ",".join(f"{key}={value}" for key, value in fields.items())
@@ -97,6 +105,11 @@ REFUSED = [
     pytest.param(
         "dilamme_dependency_on_failure_known", lambda: make_edge(on_failure="wait"), id="dependency_on_failure_known"
     ),
+    pytest.param("dilamme_idempotency_once", lambda: [make_key() for _ in range(2)], id="idempotency_once"),
+    *(
+        pytest.param("dilamme_idempotency_answer_whole", functools.partial(make_key, **fields), id=f"answer-{fields}")
+        for fields in ({"answer": None}, {"status": None}, {"status": 199}, {"status": 300})
+    ),
     pytest.param("dilamme_event_kind_known", lambda: make_event(kind="noticed"), id="event_kind_known"),
 ]
 
@@ -125,7 +138,10 @@ def test_the_database_has_the_constraints_of_the_models() -> None:
     call_command("makemigrations", "--check", "--dry-run", verbosity=0)
     with connection.cursor() as cursor:
         cursor.execute(
-            "select conname from pg_constraint where contype in ('c', 'u') and conrelid::regclass::text like 'dilamme%'"
+            "select conname from pg_constraint "
+            "where contype in ('c', 'u') and conrelid::regclass::text like 'dilamme%' "
+            "union select indexrelid::regclass::text from pg_index "
+            "where indisunique and indpred is not null and indrelid::regclass::text like 'dilamme%'"
         )
         assert {name for (name,) in cursor.fetchall()} == {case.values[0] for case in REFUSED}
 

@@ -1,10 +1,9 @@
-"""The rows: jobs, their edges, their history, and the workers that are alive.
+"""The row of a job, and the constraints by which PostgreSQL refuses an impossible one.
 
-PostgreSQL refuses impossible rows by the constraints below. Nothing here changes a status: `jobs.lifecycle` does.
-Indexes exist where a hot path reads, and cover live rows only, so that history costs the hot paths nothing.
+Nothing here changes a status: `jobs.lifecycle` does. Indexes exist where a hot path reads, and cover live rows only, so
+that history costs the hot paths nothing.
 """
 
-import uuid
 from datetime import datetime, timedelta
 
 from django.db import models
@@ -13,7 +12,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from jobs.ids import uuid7
-from jobs.states import FINAL, EventKind, OnFailure, Phase, Status
+from jobs.states import FINAL, Phase, Status
 
 _FINAL = sorted(FINAL)
 _UNFINISHED = Q(finished_at__isnull=True)
@@ -139,85 +138,3 @@ class DeadLetter(Job):
     class Meta:
         proxy = True
         verbose_name = "dead letter"
-
-
-class JobDependency(models.Model):
-    """An edge: `child` waits until `parent` is settled."""
-
-    child = models.ForeignKey(Job, models.CASCADE, related_name="parent_edges", db_index=False)
-    parent = models.ForeignKey(Job, models.CASCADE, related_name="child_edges")
-    on_failure = models.CharField(max_length=6, choices=OnFailure.choices, default=OnFailure.CANCEL)
-    settled = models.BooleanField(default=False, help_text="Whether the child has been told; it is told once.")
-
-    class Meta:
-        verbose_name = "dependency"
-        verbose_name_plural = "dependencies"
-        constraints = [
-            models.UniqueConstraint(fields=["child", "parent"], name="dilamme_dependency_once"),
-            models.CheckConstraint(name="dilamme_dependency_not_itself", condition=~Q(child=F("parent"))),
-            models.CheckConstraint(
-                name="dilamme_dependency_on_failure_known", condition=Q(on_failure__in=OnFailure.values)
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.child_id} after {self.parent_id}"
-
-
-class Unsettled(models.Model):
-    """A job that was cancelled because of another one, and whose own dependants have not all been told.
-
-    Written in the transaction that cancels it, and gone as soon as they have; nearly always empty.
-    """
-
-    job = models.OneToOneField(Job, models.CASCADE, primary_key=True, related_name="+", db_constraint=False)
-
-    class Meta:
-        verbose_name = "unsettled job"
-
-    def __str__(self) -> str:
-        return str(self.job_id)
-
-
-class JobEvent(models.Model):
-    """One row of history: what happened to a job, when, and by whom. One per ended attempt, not per breath."""
-
-    # No constraint in the database: checking it would lock the job's row once more for each event.
-    job = models.ForeignKey(Job, models.CASCADE, related_name="events", db_constraint=False, db_index=False)
-    kind = models.CharField(max_length=16, choices=EventKind.choices)
-    at = models.DateTimeField(db_default=Now())
-    attempt = models.IntegerField()
-    worker_id = models.UUIDField(null=True)
-    started_at = models.DateTimeField(null=True, help_text="When this attempt was claimed.")
-    duration = models.FloatField(null=True, help_text="Seconds the handler ran.")
-    actor = models.CharField(max_length=150, default="", help_text="Who did it, when it was not the worker.")
-    error = models.TextField(default="")
-    traceback = models.TextField(default="")
-
-    class Meta:
-        verbose_name = "event"
-        indexes = [models.Index("job", "id", name="dilamme_event_of_job")]
-        constraints = [models.CheckConstraint(name="dilamme_event_kind_known", condition=Q(kind__in=EventKind.values))]
-
-    def __str__(self) -> str:
-        return f"{self.kind} (attempt {self.attempt})"
-
-
-class Worker(models.Model):
-    """A worker process that is alive, or was until its lease ran out. The id belongs to one process start."""
-
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
-    name = models.CharField(max_length=200, help_text="Host and process id.")
-    queues = models.JSONField(null=True, help_text="The queues it serves; empty for all.")
-    types = models.JSONField(default=list, help_text="The job types it knows.")
-    concurrency = models.IntegerField()
-    listening = models.BooleanField(default=False, help_text="Whether notifications reach it; otherwise it polls.")
-    stopping = models.BooleanField(default=False)
-    started_at = models.DateTimeField(db_default=Now())
-    lease_expires_at = models.DateTimeField()
-
-    class Meta:
-        verbose_name = "worker"
-
-    def __str__(self) -> str:
-        return self.name
