@@ -63,6 +63,7 @@ class Settings:
 
     # REST
     API_KEYS: Mapping[str, str] = field(default_factory=dict)  # {name kept in the history: key}; none: all are refused
+    IDEMPOTENCY_RETENTION: float = 86400.0  # how long a request with an Idempotency-Key may be repeated
 
     # Built-in handlers
     WEBHOOK_ALLOW_PRIVATE: bool = False  # may webhook_delivery connect to private addresses?
@@ -106,6 +107,7 @@ _BOUNDS: dict[str, tuple[Callable[[Any], bool], str]] = {
         _are_api_keys,
         "use a dict of {name: key}: for each name a key of its own, of at least 16 printable ASCII characters.",
     ),
+    "IDEMPOTENCY_RETENTION": _from(1),
     "LOG_DIRECTORIES": (lambda value: all(isinstance(path, str) and path for path in value), "use a list of paths."),
 }
 

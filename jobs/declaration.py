@@ -9,12 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from jobs.enqueueing import NewJob, Options, aenqueue_many, enqueue_many
+from jobs.errors import ConfigurationError
 from jobs.models import Job
 from jobs.registry import JobType, registry
+from jobs.schedules import Schedule
 from scheduling import Backoff
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# Options of `job` that say when it recurs, and what `Schedule` calls them.
+_RULE = {"every": "every", "cron": "cron", "tz": "zone", "catch_up": "catch_up", "overlap": "overlap"}
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,11 @@ def job(
     retry_on: tuple[type[BaseException], ...] = (),
     give_up_on: tuple[type[BaseException], ...] = (),
     interruptible: bool = False,
+    every: str = "",
+    cron: str = "",
+    tz: str = "UTC",
+    catch_up: str = "one",
+    overlap: str = "skip",
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def job(function: Callable[P, R] | None = None, /, *, name: str | None = None, **defaults: Any) -> Any:
     """Register a function, sync or async, as the handler of a job type.
@@ -79,15 +89,31 @@ def job(function: Callable[P, R] | None = None, /, *, name: str | None = None, *
     `name` defaults to the function's; `queue`, `priority` (1 High to 3 Low), `max_attempts`, `timeout` (seconds) and
     `backoff` (a `Backoff`, or seconds as a function of the attempts that failed) are what jobs of this type get unless
     they say otherwise. With `retry_on` only these exceptions are tried again; those of `give_up_on` never are. An async
-    handler that is `interruptible` is interrupted at its next await when its job is cancelled. The payload's schema is
-    derived from the annotations; a first parameter called `ctx` gets the `Context` of the run. Raises
-    `ConfigurationError`.
+    handler that is `interruptible` is interrupted at its next await when its job is cancelled.
+
+    With `every` (an interval such as `5m`) or `cron`, in the time zone `tz`, it recurs: workers keep a series of this
+    name. `catch_up` says what becomes of missed slots (`skip`, `one`, `all`), `overlap` what a slot does while an
+    earlier run goes on (`skip`, `allow`).
+
+    The payload's schema is derived from the annotations; a first parameter called `ctx` gets the `Context` of the run.
+    Raises `ConfigurationError`.
     """
 
     def register(handler: Callable[P, R]) -> Task[P, R]:
-        own_name = str(getattr(handler, "__name__", handler))
-        kind = JobType(name=own_name if name is None else name, handler=handler, **defaults)
+        own_name = str(getattr(handler, "__name__", handler)) if name is None else name
+        rule = {word: defaults[option] for option, word in _RULE.items() if option in defaults}
+        rest = {option: value for option, value in defaults.items() if option not in _RULE}
+        kind = JobType(name=own_name, handler=handler, schedule=_schedule(own_name, rule), **rest)
         registry.add(kind)
         return Task(kind, handler)
 
     return register if function is None else register(function)
+
+
+def _schedule(name: str, rule: Mapping[str, str]) -> Schedule | None:
+    if not rule:
+        return None
+    try:
+        return Schedule(**rule)
+    except ValueError as error:
+        raise ConfigurationError(f"{name}: {error}") from None

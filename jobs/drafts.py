@@ -20,12 +20,14 @@ from jobs.limits import (
     ATTEMPTS_RULE,
     DEPENDENCY_LIMIT,
     EARLIEST,
+    KEY_RULE,
     LATEST,
     NAME_RULE,
     PRIORITY_RULE,
     TIME_RULE,
     TIMEOUT_RULE,
     valid_attempts,
+    valid_key,
     valid_name,
     valid_priority,
     valid_timeout,
@@ -54,6 +56,7 @@ class Options:
     unique: Collection[str] = ()  # names of the payload whose values, with the type, make the unique key
     unique_scope: str = UniqueScope.UNFINISHED
     on_conflict: str = OnConflict.RETURN
+    concurrency_key: str | None = None  # jobs of a queue that are limited together
     workflow: uuid.UUID | None = None  # the graph that the job joins
     step: str = ""  # its name in that graph
 
@@ -79,6 +82,7 @@ class Terms(NamedTuple):
     on_failure: OnFailure
     timeout: float | None
     expires_at: datetime | None
+    concurrency_key: str | None
     workflow: uuid.UUID | None
     step: str
     uniqueness: Uniqueness | None
@@ -86,7 +90,9 @@ class Terms(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether storing it needs nothing but its own row, written with defaults."""
-        return not (self.parents or self.workflow or self.uniqueness or self.timeout or self.expires_at)
+        return not (
+            self.parents or self.workflow or self.uniqueness or self.timeout or self.expires_at or self.concurrency_key
+        )
 
 
 class Draft(NamedTuple):
@@ -151,6 +157,8 @@ def _terms(kind: JobType, options: Options, in_force: Settings) -> Terms:
         raise InvalidJob(f"on_failure is {options.on_failure!r}; use cancel or run.", field="on_failure")
     if options.timeout is not None and not valid_timeout(options.timeout):
         raise InvalidJob(f"timeout is {options.timeout!r}; {TIMEOUT_RULE}", field="timeout")
+    if options.concurrency_key is not None and not valid_key(options.concurrency_key):
+        raise InvalidJob(f"concurrency_key is {options.concurrency_key!r:.100}; {KEY_RULE}", field="concurrency_key")
     if options.step and not valid_name(options.step):
         raise InvalidJob(f"step is {options.step!r}; {NAME_RULE}", field="step")
     return Terms(
@@ -163,6 +171,7 @@ def _terms(kind: JobType, options: Options, in_force: Settings) -> Terms:
         OnFailure(options.on_failure),
         options.timeout,
         _moment(options.expires_at, "expires_at", "expires_at"),
+        options.concurrency_key,
         options.workflow,
         options.step,
         uniqueness_of(options.unique_key, options.unique, options.unique_scope, options.on_conflict),

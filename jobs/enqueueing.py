@@ -166,6 +166,7 @@ def _as_arrays(drafts: Sequence[Draft], unmet: Mapping[uuid.UUID, int]) -> dict[
         "run_ats": [each.run_at for each in terms.values()],
         "max_attempts": [each.max_attempts for each in terms.values()],
         "workflows": [each.workflow for each in terms.values()],
+        "concurrency_keys": [each.concurrency_key for each in terms.values()],
         "steps": [each.step for each in terms.values()],
         "timeouts": [each.timeout for each in terms.values()],
         "expire_ats": [each.expires_at for each in terms.values()],

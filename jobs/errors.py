@@ -57,6 +57,10 @@ class JobNotFound(DilammeError):
     """No job has this id."""
 
 
+class WorkflowNotFound(DilammeError):
+    """No job belongs to a workflow with this id."""
+
+
 class TransitionRefused(DilammeError):
     """The job is not in a state from which the wanted change is possible."""
 

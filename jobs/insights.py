@@ -1,18 +1,21 @@
-"""All reads for people and programs: one job with its history, pages of jobs, and how the whole is doing.
+"""All reads for people and programs: one job with its history, pages of jobs, workflows, and how the whole is doing.
 
 It changes nothing. Lists leave out payloads and results, which may be large, and page by id, which needs no count.
 """
 
 import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.db.models.functions import Now
 
 from jobs.conf import settings
 from jobs.context import Parent
-from jobs.errors import JobNotFound
+from jobs.errors import JobNotFound, WorkflowNotFound
 from jobs.models import Job, JobDependency, JobEvent, Worker
+from jobs.states import Status
 
 _LARGE = ("payload", "result")
 
@@ -105,6 +108,53 @@ def page_of_jobs(*, before: uuid.UUID | None, limit: int, **equals: str | None) 
     found = list(jobs.order_by("-pk")[: limit + 1])
     more = len(found) > limit
     return Page(found[:limit], found[limit - 1].pk if more else None)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowPage:
+    """Some jobs of a workflow, parents first, the ids of the parents of each, and the id to go on from."""
+
+    jobs: list[Job]
+    parents: Mapping[uuid.UUID, list[uuid.UUID]]
+    next_after: uuid.UUID | None
+
+
+def count_workflow(workflow_id: uuid.UUID) -> dict[str, int]:
+    """Return how many jobs of a workflow have each status; all are zero if there is none."""
+    jobs = Job.objects.using(settings.DATABASE).filter(workflow_id=workflow_id)
+    counts = jobs.order_by().values_list("status").annotate(Count("pk"))
+    return dict.fromkeys(Status.values, 0) | dict(counts)
+
+
+def get_workflow(workflow_id: uuid.UUID) -> dict[str, int]:
+    """Return how many jobs of a workflow have each status; `WorkflowNotFound` if there is none."""
+    counts = count_workflow(workflow_id)
+    if not any(counts.values()):
+        raise WorkflowNotFound(f"There is no workflow {workflow_id}.")
+    return counts
+
+
+def workflow_of(job_id: uuid.UUID) -> uuid.UUID | None:
+    """Return the workflow that a job belongs to; None if it belongs to none, or does not exist."""
+    return Job.objects.using(settings.DATABASE).filter(pk=job_id).values_list("workflow_id", flat=True).first()
+
+
+def page_of_workflow(workflow_id: uuid.UUID, *, after: uuid.UUID | None, limit: int) -> WorkflowPage:
+    """Return up to `limit` jobs of a workflow in ascending id, which puts parents first, beyond `after`."""
+    jobs = light_jobs().filter(workflow_id=workflow_id)
+    if after is not None:
+        jobs = jobs.filter(pk__gt=after)
+    found = list(jobs.order_by("pk")[: limit + 1])
+    shown, more = found[:limit], len(found) > limit
+    return WorkflowPage(shown, _parents_of_each(job.pk for job in shown), shown[-1].pk if more else None)
+
+
+def _parents_of_each(ids: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, list[uuid.UUID]]:
+    edges = JobDependency.objects.using(settings.DATABASE).filter(child__in=list(ids))
+    parents: defaultdict[uuid.UUID, list[uuid.UUID]] = defaultdict(list)
+    for child, parent in edges.order_by("child", "parent").values_list("child_id", "parent_id"):
+        parents[child].append(parent)
+    return parents
 
 
 def health() -> Health:

@@ -20,7 +20,8 @@ ATTEMPTS_RULE = f"use a whole number from 1 to {ATTEMPTS_LIMIT}."
 DEPENDENCY_LIMIT = 10_000
 WORKFLOW_LIMIT = 10_000  # jobs made in one graph
 
-KEY_LIMIT = 200  # characters of a unique key
+KEY_LIMIT = 200  # characters of a unique key, and of a concurrency key
+KEY_RULE = f"use 1 to {KEY_LIMIT} printable characters."
 
 TIMEOUT_LIMIT = 366 * 24 * 3600  # seconds
 TIMEOUT_RULE = f"use seconds above 0, at most {TIMEOUT_LIMIT:,}."
@@ -43,6 +44,11 @@ def valid_priority(value: Any) -> bool:
 def valid_attempts(value: Any) -> bool:
     """Whether `value` may be a job's `max_attempts`."""
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= ATTEMPTS_LIMIT
+
+
+def valid_key(value: Any) -> bool:
+    """Whether `value` may be a unique key or a concurrency key."""
+    return isinstance(value, str) and 0 < len(value) <= KEY_LIMIT and value.isprintable()
 
 
 def valid_timeout(value: Any) -> bool:

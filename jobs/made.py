@@ -102,6 +102,7 @@ def _values(draft: Draft, made_at: datetime | None, unmet: int) -> dict[str, Any
         "last_error": "",
         "workflow_id": terms.workflow,
         "step": terms.step,
+        "concurrency_key": terms.concurrency_key,
         "timeout": terms.timeout,
         "expires_at": terms.expires_at,
         "unique_key": draft.unique_key,

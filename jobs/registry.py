@@ -30,6 +30,7 @@ from jobs.limits import (
     valid_priority,
     valid_timeout,
 )
+from jobs.schedules import Schedule
 from scheduling import Backoff
 
 logger = logging.getLogger("dilamme")
@@ -50,6 +51,7 @@ class JobType:
     backoff: Backoff | Callable[[int], float] | None = None  # or seconds, given how many attempts have failed
     retry_on: tuple[type[BaseException], ...] = ()  # if any, nothing else is tried again
     give_up_on: tuple[type[BaseException], ...] = ()  # never tried again
+    schedule: Schedule | None = None
     interruptible: bool = False  # whether a cancellation interrupts an async handler at its next await
 
     def __post_init__(self) -> None:
@@ -150,6 +152,14 @@ class JobType:
     def _hints(self) -> dict[str, Any]:
         return get_type_hints(self.handler, include_extras=True)
 
+    def check_schedule(self) -> None:
+        """Refuse a rule for a handler that cannot be called without arguments."""
+        try:
+            self.normalise({})
+        except InvalidPayload as error:
+            way_out = "give its parameters defaults, or make a series with a payload"
+            raise ConfigurationError(f"{self.name} cannot recur without arguments: {error} ({way_out})") from None
+
     def payload_from(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the payload that stands for a call of the handler with these arguments."""
         if not args:
@@ -211,6 +221,8 @@ class Registry:
                 f"Two handlers are registered as {job_type.name!r}: {_origin(known.handler)} and "
                 f"{_origin(job_type.handler)}. Give one of them another name: @job(name=...)."
             )
+        if job_type.schedule is not None:
+            job_type.check_schedule()
         self._types[job_type.name] = job_type
 
     def get(self, name: str) -> JobType:

@@ -96,6 +96,28 @@ class OnConflict(models.TextChoices):
     RAISE = "raise", "Refuse"
 
 
+class SeriesMode(models.TextChoices):
+    """From where a series counts on."""
+
+    GRID = "grid", "Slots are fixed by the rule and the anchor"
+    AFTER = "after", "The next run follows the end of the last"
+
+
+class CatchUpPolicy(models.TextChoices):
+    """What becomes of slots that were missed; the words of `scheduling.CatchUp`."""
+
+    SKIP = "skip", "Nothing"
+    ONE = "one", "One run for all of them"
+    ALL = "all", "A run for each, up to the limit"
+
+
+class Overlap(models.TextChoices):
+    """What a slot does while an earlier run has not ended."""
+
+    SKIP = "skip", "Leave it out"
+    ALLOW = "allow", "Run beside it"
+
+
 def diagram() -> str:
     """Return the table of transitions as a Mermaid state diagram."""
     ways = [f"    {a} --> {b}: {what}" for a, targets in TRANSITIONS.items() for b, what in targets.items()]

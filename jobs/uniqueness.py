@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from jobs.errors import InvalidJob
-from jobs.limits import KEY_LIMIT
+from jobs.limits import KEY_RULE, valid_key
 from jobs.states import OnConflict, UniqueScope
 
 _SCOPES, _CONFLICTS = tuple(UniqueScope.values), tuple(OnConflict.values)
@@ -46,9 +46,8 @@ def uniqueness_of(key: Any, names: Collection[str], scope: str, on_conflict: str
         return None
     if key is not None and names:
         raise InvalidJob("unique_key and unique are both given; use one of them.", field="unique_key")
-    if key is not None and not (isinstance(key, str) and 0 < len(key) <= KEY_LIMIT and key.isprintable()):
-        rule = f"use 1 to {KEY_LIMIT} printable characters."
-        raise InvalidJob(f"unique_key is {key!r:.100}; {rule}", field="unique_key")
+    if key is not None and not valid_key(key):
+        raise InvalidJob(f"unique_key is {key!r:.100}; {KEY_RULE}", field="unique_key")
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise InvalidJob(f"unique is {names!r}; use a list of names of the payload.", field="unique")
     if scope not in _SCOPES:

@@ -1,10 +1,12 @@
-"""Owns order, time, delay and the journal in pure Python: no Django, no database and no clock of its own."""
+"""Owns order, time, delay, recurrence and the journal in pure Python: no Django, no database, no clock of its own."""
 
 from scheduling.aging import FAST, SLOW, Aging
 from scheduling.backoff import Backoff
+from scheduling.crons import Cron
 from scheduling.delayed import DelayedScheduler
 from scheduling.entries import DeadEntry, Entry
 from scheduling.heap import ReadyHeap
+from scheduling.intervals import Grid, Interval
 from scheduling.journal import (
     Journal,
     JournalClosed,
@@ -15,16 +17,24 @@ from scheduling.journal import (
     JournalWriteFailed,
     RecordTooLarge,
 )
+from scheduling.recurrence import CatchUp, Due, Rule, due, upcoming
 from scheduling.wheel import TimingWheel
+from scheduling.zones import InvalidRule
 
 __all__ = [
     "FAST",
     "SLOW",
     "Aging",
     "Backoff",
+    "CatchUp",
+    "Cron",
     "DeadEntry",
     "DelayedScheduler",
+    "Due",
     "Entry",
+    "Grid",
+    "Interval",
+    "InvalidRule",
     "Journal",
     "JournalClosed",
     "JournalCorrupt",
@@ -34,5 +44,8 @@ __all__ = [
     "JournalWriteFailed",
     "ReadyHeap",
     "RecordTooLarge",
+    "Rule",
     "TimingWheel",
+    "due",
+    "upcoming",
 ]

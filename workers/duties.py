@@ -12,10 +12,11 @@ from typing import Any
 
 import psycopg
 
-from jobs import lifecycle
+from jobs import lifecycle, recurring
 from jobs.claims import Ended
 from jobs.conf import settings
 from jobs.errors import DatabaseAway
+from jobs.idempotency import prune_idempotency
 from jobs.lifecycle import Appetite, Presence
 from jobs.pipeline import Row
 from jobs.queries import Session
@@ -32,6 +33,7 @@ logger = logging.getLogger("dilamme.worker")
 _POLL_WHEN_DEAF = 1.0  # seconds between polls at most while notifications do not arrive
 _WATCH_INTERVAL = 1.0  # seconds between two looks at the pool
 _UPCOMING = 500  # due times on the wheel at once
+_TICK_AGAIN = 0.25  # seconds, while another process looks at the series
 _COALESCE = 0.005  # seconds within which calls to look ahead are one
 
 
@@ -59,6 +61,7 @@ class Duties:
         self._appetite = appetite
         self._work_is_due = work_is_due
         self._starts_seen = 0
+        self._are_series_stale = True  # whether what the code declares has not been written yet
         self._has_timeouts = False  # whether any run of this process ever had one
 
     def begin(self) -> None:
@@ -68,12 +71,32 @@ class Duties:
         self._wheel.insert("watch", now + _WATCH_INTERVAL, self._watch)
         self._wheel.insert("adopt", now, self._adopt)
         self._wheel.insert("sweep", now + settings.SWEEP_INTERVAL * random.random(), self._sweep)  # noqa: S311  spreads them
+        self._wheel.insert("series", now, self._tick)
         self.look_ahead_soon()
 
     def look_ahead_soon(self) -> None:
         """Have the next due times loaded; calls in quick succession are one."""
         if "look ahead" not in self._wheel:
             self._wheel.insert("look ahead", time.monotonic() + _COALESCE, self._look_ahead)
+
+    def tick_soon(self) -> None:
+        """Have the series looked at."""
+        self._wheel.insert("series", time.monotonic(), self._tick)
+
+    def _tick(self) -> None:
+        """Make the jobs of the slots that are due, or leave it to the process that is at it; then wait for the next."""
+        wait: float = settings.SWEEP_INTERVAL
+        try:
+            if self._are_series_stale:
+                recurring.sync_declared(self._session)
+                self._are_series_stale = False
+            if recurring.tick(self._session) is None:
+                wait = _TICK_AGAIN
+            elif (seconds := recurring.seconds_to_next(self._session)) is not None:
+                wait = min(wait, max(0.0, seconds))
+        except (DatabaseAway, psycopg.Error) as error:
+            logger.warning("The series could not be looked at, the next tick follows: %s", error)
+        self._wheel.insert("series", time.monotonic() + wait, self._tick)
 
     def settle_soon(self) -> None:
         """Have the dependants told of what was cancelled with its parents."""
@@ -109,6 +132,7 @@ class Duties:
         interval = settings.POLL_INTERVAL if self._ears.is_open else min(settings.POLL_INTERVAL, _POLL_WHEN_DEAF)
         self._wheel.insert("poll", time.monotonic() + interval, self._poll)
         self._appetite.frontier.doubt()
+        self._appetite.controls.doubt()
         self._work_is_due()
         self._look_ahead()
         if self._pool.running:
@@ -156,9 +180,17 @@ class Duties:
             logger.warning("The sweep for lost workers failed, the next one follows: %s", error)
             return
         announce(ByWorker, changes)
+        self._expire()
         self._settle()
         if changes:
             self._look_anew()
+
+    def _expire(self) -> None:
+        try:
+            announce(ByWorker, lifecycle.expire(self._session))
+            prune_idempotency(self._session)
+        except (DatabaseAway, psycopg.Error) as error:
+            logger.warning("The sweep for jobs that were not started in time failed: %s", error)
 
     def _watch(self) -> None:
         """Give back what was claimed ahead and does not get its turn; say what blocks the event loop."""

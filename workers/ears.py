@@ -24,6 +24,8 @@ class Heard:
     levels: dict[Level, float] = field(default_factory=dict)  # with jobs that are due, and since when, as of 1970
     later: set[Level] = field(default_factory=set)  # with jobs that will be due soon
     missed: bool = False  # there may be work that was not heard of
+    controls: bool = False  # somebody has paused or limited something, or let it go on
+    series: bool = False  # somebody has changed one
     cancelled: set[uuid.UUID] = field(default_factory=set)
 
 
@@ -84,7 +86,11 @@ class Ears:
 
     def _note_control(self, payload: str) -> None:
         word, _, argument = payload.partition(":")
-        if word == "cancel":
+        if word == "series":
+            self._heard.series = True
+        elif word == "queues":
+            self._heard.controls = True
+        elif word == "cancel":
             try:
                 self._heard.cancelled.add(uuid.UUID(argument))
             except ValueError:
@@ -93,7 +99,7 @@ class Ears:
     def _connected(self) -> None:
         """Whatever was sent while nobody listened was missed: look for it."""
         with self._lock:
-            self._heard.missed = True
+            self._heard.missed = self._heard.series = True
         self._wakeup.set()
 
 

@@ -143,6 +143,12 @@ class Worker:
         self._is_hungry |= heard.missed or bool(heard.levels)
         if heard.missed or heard.later:
             self._duties.look_ahead_soon()
+        if heard.controls:
+            self._appetite.controls.doubt()
+            frontier.doubt()
+            self._is_hungry = True
+        if heard.series:
+            self._duties.tick_soon()
         for job_id in heard.cancelled:
             self._pool.cancel(job_id)
 
@@ -153,6 +159,9 @@ class Worker:
         self._unreported.add(collected)
         if self._failures:
             self._unreported.secure()
+        limited = self._appetite.controls.limited
+        if limited and any(end.claim.queue in limited for end in collected):
+            self._is_hungry = True  # what ended makes room for another of its queue
         ended, room = self._unreported.first(_OUTCOMES_PER_EXCHANGE), self._room()
         if not (ended or room) or time.monotonic() < self._retry_at:
             return
@@ -219,6 +228,10 @@ class Worker:
         """Decide whether to claim again: at once while there is more, in a moment when all that was due is locked."""
         self._is_hungry = claimed.may_have_left_some
         self._reach = 1
+        if claimed.wait is not None:
+            self._wheel.insert("rate", time.monotonic() + claimed.wait, self._become_hungry)
+        if (moment := self._appetite.controls.reopens_at) is not None:
+            self._wheel.insert("end of a pause", moment, self._become_hungry)
         if claimed.may_have_left_some and not claimed.claims:
             self._is_hungry = False
             self._reach = min(2 * max(claimed.room, 1), settings.CLAIM_BATCH)  # look past a lock that stays

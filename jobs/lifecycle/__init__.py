@@ -4,13 +4,16 @@ Read it in this order:
 
 `exchange` what a worker does each turn · `recording` how a run that ended is written, behind the fence · `cascade` what
 that means for those that wait · `claiming` how jobs are taken · `frontier` from where on · `rescue` how they are taken
-back from a lost worker · `operating` what people may do · `retrying` how final jobs come back · `presence` how a worker
-says that it is alive.
+back from a lost worker · `controls` what is held back · `expiry` how those end that were not started in time ·
+`operating` what people may do · `retrying` how final jobs come back · `editing` what may still be changed · `presence`
+how a worker says that it is alive.
 """
 
 from jobs.lifecycle.cascade import settle_rest
 from jobs.lifecycle.claiming import Appetite, Claimed, held, upcoming
+from jobs.lifecycle.editing import edit
 from jobs.lifecycle.exchange import Exchanged, exchange
+from jobs.lifecycle.expiry import expire
 from jobs.lifecycle.operating import Answer, cancel, cancel_workflow, retry, retry_workflow
 from jobs.lifecycle.presence import Presence, beat, leave
 from jobs.lifecycle.rescue import rescue
@@ -24,7 +27,9 @@ __all__ = [
     "beat",
     "cancel",
     "cancel_workflow",
+    "edit",
     "exchange",
+    "expire",
     "held",
     "leave",
     "rescue",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import psycopg
 
 from jobs.claims import Ended
-from jobs.lifecycle.claiming import Appetite, Claimed, claim_of, read_claim
+from jobs.lifecycle.claiming import Appetite, Claimed, claim_of, read_claims
 from jobs.lifecycle.recording import Record, Recorded
 from jobs.outcomes import Failed
 from jobs.queries import Session
@@ -44,9 +44,11 @@ def exchange(session: Session, appetite: Appetite, ended: Sequence[Ended], room:
 def _exchange(session: Session, appetite: Appetite, ended: Sequence[Ended], room: int) -> Exchanged:
     written = Record(appetite.worker_id, ended)
     claim = claim_of(session, appetite, room)
-    answers = session.fetch_together([*written.fetches, *claim])
-    claimed = read_claim(appetite, room, answers.pop()) if claim else Claimed(room=room)
-    return Exchanged(claimed, written.read(answers))
+    fetches = [*written.fetches, *claim]
+    answers = session.fetch_together(fetches) if fetches else []
+    count = len(written.fetches)
+    claimed = read_claims(appetite, room, claim, answers[count:])
+    return Exchanged(claimed, written.read(answers[:count]))
 
 
 def _one_by_one(session: Session, appetite: Appetite, ended: Sequence[Ended]) -> Exchanged:

@@ -10,7 +10,7 @@ at every poll finds what no notification told of.
 import time
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from jobs.claims import Claim
 from jobs.queries import Session
@@ -81,11 +81,18 @@ class Frontier:
         for level, place in latest.items():
             self._places[level] = max(place, self._places[level])
 
-    def as_arrays(self) -> dict[str, list[str] | list[float] | list[uuid.UUID]]:
-        """Return the parameters of the statements that start from here."""
+    def queues(self) -> set[str]:
+        """Return the queues in which there may be jobs."""
+        return {queue for queue, _ in self._places}
+
+    def as_arrays(self, queues: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the parameters of the statements that start from here, for all queues or for these."""
+        places = self._places
+        if queues is not None:
+            places = {level: place for level, place in places.items() if level[0] in queues}
         return {
-            "queues": [queue for queue, _ in self._places],
-            "priorities": [priority for _, priority in self._places],
-            "sinces": [since for since, _ in self._places.values()],
-            "firsts": [first for _, first in self._places.values()],
+            "queues": [queue for queue, _ in places],
+            "priorities": [priority for _, priority in places],
+            "sinces": [since for since, _ in places.values()],
+            "firsts": [first for _, first in places.values()],
         }

@@ -45,6 +45,7 @@ class Job(models.Model):
     cancelled_because = models.UUIDField(null=True, help_text="The job whose end cancelled this one.")
     unique_key = models.CharField(max_length=200, null=True)
     unique_while_running = models.BooleanField(default=True, db_default=True)
+    concurrency_key = models.CharField(max_length=200, null=True, help_text="Limited together in its queue.")
     expires_at = models.DateTimeField(null=True, help_text="Not started by then, it is cancelled.")
     timeout = models.FloatField(null=True, help_text="Seconds a run may take; otherwise what its type says.")
     series_id = models.BigIntegerField(null=True, help_text="The series that made it.")
@@ -103,7 +104,9 @@ class Job(models.Model):
             # The dead letters, newest first; written on the last failure only.
             models.Index("id", name="dilamme_job_dead", condition=Q(status=Status.FAILED)),
             models.Index("workflow_id", "id", name="dilamme_job_workflow", condition=Q(workflow_id__isnull=False)),
-            models.Index("expires_at", name="dilamme_job_expiry", condition=Q(expires_at__isnull=False)),
+            models.Index(
+                "expires_at", name="dilamme_job_expiry", condition=Q(status=Status.PENDING, expires_at__isnull=False)
+            ),
         ]  # fmt: skip
 
     def __str__(self) -> str:

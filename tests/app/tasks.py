@@ -25,6 +25,11 @@ def append_trace(ctx: Context, word: str = "ran") -> None:
     trace(ctx.job_id, word)
 
 
+@job(name="do_nothing")
+def do_nothing() -> None:
+    """Do nothing."""
+
+
 @job(name="note")
 def note(path: str, word: str) -> None:
     """Leave a trace in a file, which needs no database."""

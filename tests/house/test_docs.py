@@ -49,6 +49,15 @@ def test_every_route_and_permission_is_documented():
     assert "/api/v1/jobs" in (ROOT / "README.md").read_text()
 
 
+def test_every_route_is_documented():
+    """`docs/rest.md` has a line for each route of the API, and for no other."""
+    from jobs.api.routes import api
+
+    known = {f"{method.upper()} {path}" for path, item in api.get_openapi_schema()["paths"].items() for method in item}
+    rows = re.findall(r"^\| `([A-Z]+ /api/v1[^`]*)` \|", (DOCS / "rest.md").read_text(), re.MULTILINE)
+    assert set(rows) == known
+
+
 def test_the_options_of_runworker_in_the_documents_exist():
     """Each `--option` shown for runworker is one the command knows."""
     from workers.management.commands.runworker import Command

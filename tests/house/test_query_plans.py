@@ -62,7 +62,12 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "blame": {"ids": IDS, "roots": IDS},
     "cascade": {"ids": IDS, "room": 1000},
     "downstream": {"roots": IDS},
+    "due_series": {"types": ["t"], "room": 100},
     "edges_to": {"ids": IDS},
+    "claim_limited": {"worker": WORKER, "room": 10, "queue": "q0", "paused": [], **LEVELS, **AGING},
+    "edit": {"id": WORKER, "payload": None, "queue": None, "priority": 1.0, "run_at": None, "actor": "a", "note": "",
+             "horizon": 10.0},
+    "expire": {"room": 100},
     "in_workflow": {"workflow": WORKER, "statuses": ["pending"], "behind": WORKER, "room": 100},
     "key_holders": {"keys": ["k"] * N},
     "lock_jobs": {"ids": IDS},
@@ -71,6 +76,14 @@ PARAMETERS: dict[str, dict[str, object]] = {
 }
 # They touch no job that exists already.
 WITHOUT_JOBS = {
+    "controls",
+    "hold_queue",
+    "clock",
+    "declare_series",
+    "fire",
+    "next_series",
+    "retire_series",
+    "tell_workers",
     "_levels",
     "_notify",
     "_terms",

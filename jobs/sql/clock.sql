@@ -1,0 +1,2 @@
+-- The time, on the one clock that decides.
+select statement_timestamp()
