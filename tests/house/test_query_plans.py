@@ -63,6 +63,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "cascade": {"ids": IDS, "room": 1000},
     "downstream": {"roots": IDS},
     "due_series": {"types": ["t"], "room": 100},
+    "ahead": {"id": WORKER, "queues": ["q0"], "types": ["t"], "limit": 10, **AGING},
     "edges_to": {"ids": IDS},
     "claim_limited": {"worker": WORKER, "room": 10, "queue": "q0", "paused": [], **LEVELS, **AGING},
     "edit": {"id": WORKER, "payload": None, "queue": None, "priority": 1.0, "run_at": None, "actor": "a", "note": "",
