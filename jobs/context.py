@@ -3,10 +3,11 @@
 A context never touches the database: the worker that made it answers for it.
 """
 
+import math
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from asgiref.sync import sync_to_async
 
@@ -22,14 +23,26 @@ class Parent(NamedTuple):
     result: Any
 
 
+class Reports(Protocol):
+    """Who keeps what handlers say."""
+
+    def progress(self, job_id: uuid.UUID, attempt: int, done: float, total: float | None, message: str) -> None:
+        """Note how far an attempt is."""
+
+    def log(self, job_id: uuid.UUID, attempt: int, text: str) -> None:
+        """Note a line for the history."""
+
+
+LINES_LIMIT = 1000  # of one run
+
 ReadParents = Callable[[uuid.UUID], Mapping[str, Parent]]
 
 
 class Context:
     """Given to a handler whose first parameter is called `ctx` (or is annotated with this class)."""
 
-    __slots__ = ("_interrupt", "_is_stopped", "_read_parents", "_scheduled_at", "attempt", "job_id", "queue", "type",
-                 "workflow_id")  # fmt: skip
+    __slots__ = ("_interrupt", "_is_stopped", "_lines", "_read_parents", "_reports", "_scheduled_at", "attempt",
+                 "job_id", "queue", "type", "workflow_id")  # fmt: skip
 
     def __init__(
         self,
@@ -41,6 +54,7 @@ class Context:
         scheduled_at: float | None = None,
         workflow_id: uuid.UUID | None = None,
         read_parents: ReadParents | None = None,
+        reports: Reports | None = None,
     ) -> None:
         self.job_id = job_id
         self.type = type
@@ -49,6 +63,8 @@ class Context:
         self.workflow_id = workflow_id  # `task.using(workflow=ctx.workflow_id)` adds a job to the graph
         self._scheduled_at = scheduled_at
         self._read_parents = read_parents
+        self._reports = reports
+        self._lines = 0
         self._interrupt: Callable[[], object] | None = None
         self._is_stopped = False  # a bare flag: nobody waits for it, and one is made for every run
 
@@ -67,6 +83,22 @@ class Context:
     async def aparents(self) -> Mapping[str, Parent]:
         """Return the same as `parents`, for async handlers."""
         return await sync_to_async(lambda: self.parents)()
+
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Say how far this run is; shown live and kept. Cheap: at most four a second are written, the latest counts."""
+        for name, value in (("done", done), ("total", total)):
+            if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
+                raise ValueError(f"{name} is {value!r}; give a finite number.")
+        if self._reports is not None:
+            self._reports.progress(self.job_id, self.attempt, done, total, str(message))
+
+    def log(self, message: str) -> None:
+        """Put a line into the job's history; beyond 1,000 of one run they are dropped, and the last one says so."""
+        self._lines += 1
+        if self._reports is None or self._lines > LINES_LIMIT:
+            return
+        last = " (the lines that follow are dropped)" if self._lines == LINES_LIMIT else ""
+        self._reports.log(self.job_id, self.attempt, f"{message}{last}")
 
     @property
     def cancelled(self) -> bool:

@@ -69,6 +69,7 @@ class EventKind(models.TextChoices):
     CANCEL_REQUESTED = "cancel_requested", "Cancellation asked for"
     CANCELLED = "cancelled", "Cancelled"
     EXPIRED = "expired", "Not started in time"
+    LOGGED = "logged", "Said by its handler"
     RETRIED = "retried", "Retried by hand"
     REVIVED = "revived", "Waits again, since what it waits for was retried"
     EDITED = "edited", "Edited by hand"

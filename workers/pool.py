@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from jobs import insights
 from jobs.claims import Claim, Ended
-from jobs.context import Context
+from jobs.context import Context, Reports
 from jobs.outcomes import Cancelled, Failed, Outcome, Released
 from jobs.registry import JobType, registry
 from scheduling import Aging, ReadyHeap
@@ -43,9 +43,10 @@ class Run:
 class Pool:
     """Starts what the heap says, and keeps the outcomes until they are collected. Safe to call from any thread."""
 
-    def __init__(self, concurrency: int, aging: Aging, wakeup: Wakeup) -> None:
+    def __init__(self, concurrency: int, aging: Aging, wakeup: Wakeup, reports: Reports | None = None) -> None:
         self._concurrency = concurrency
         self._wakeup = wakeup
+        self._reports = reports
         self._lock = threading.Lock()
         self._heap: ReadyHeap[Claim] = ReadyHeap(aging)
         self._running: set[Run] = set()  # a job may be here twice: its claim was lost, and it was claimed again
@@ -207,6 +208,7 @@ class Pool:
             scheduled_at=claim.scheduled_at,
             workflow_id=claim.workflow_id,
             read_parents=insights.parent_results,
+            reports=self._reports,
         )
         run = Run(claim, kind, context, timeout=claim.timeout or (kind.timeout if kind else None))
         self._running.add(run)

@@ -29,6 +29,7 @@ from workers.duties import Duties
 from workers.ears import Ears
 from workers.heartbeat import Heartbeat
 from workers.pool import SOON, Pool
+from workers.reports import Reports
 from workers.unreported import Unreported
 from workers.wakeup import Wakeup
 
@@ -58,11 +59,12 @@ class Worker:
         self._plan = plan
         self._wakeup = Wakeup()
         self._wheel: TimingWheel[object, Callable[[], None]] = TimingWheel(start=time.monotonic())
-        self._pool = Pool(plan.concurrency, settings.AGING, self._wakeup)
+        self._reports = Reports(worker_id := uuid.uuid4())
+        self._pool = Pool(plan.concurrency, settings.AGING, self._wakeup, self._reports)
         self._ahead = ClaimAhead(plan.concurrency, 2 * settings.CLAIM_BATCH)
         self._session = WorkerSession()
         self._presence = Presence(
-            worker_id=uuid.uuid4(),
+            worker_id=worker_id,
             name=f"{socket.gethostname()}:{os.getpid()}",
             concurrency=plan.concurrency,
             queues=plan.queues,
@@ -290,6 +292,7 @@ class Worker:
             lifecycle.leave(self._session, self.worker_id)
         except (DatabaseAway, psycopg.Error) as error:
             logger.warning("The worker's row stays behind: %s", error)
+        self._reports.stop()
         self._unreported.close()
         self._session.close()
         self._pool.close()

@@ -21,7 +21,7 @@ class DeadLetterAdmin(JobColumns):
 
     list_display = ("badge", "kind", "error", "queue_name", "attempts", "created", "finished")
     list_filter = (TypeFilter, QueueFilter, PriorityFilter)
-    actions = ("retry_selected",)
+    actions = ("retry_selected", "retry_alone_selected")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
         """Return the failed jobs."""

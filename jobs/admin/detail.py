@@ -1,9 +1,9 @@
-"""What the page of one job shows beside its fields: what happened to it, what it waits for, and what waits for it.
+"""What the page of one job shows beside its fields: its workflow, what happened to it, and who waits for whom.
 
 All of it is bounded, whatever a job has been through. It reads and never writes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import F, Func, QuerySet, TextField
@@ -12,6 +12,7 @@ from django.db.models.functions import Left
 from jobs import insights
 from jobs.admin import presentation
 from jobs.models import Job, JobDependency, JobEvent
+from jobs.states import Status
 
 SHOWN = 100  # events, parents and children on one page
 TEXT_LIMIT = 100_000  # characters of payload and of result on one page
@@ -37,6 +38,23 @@ class Neighbours:
     title: str
     shown: Sequence[Neighbour]
     total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The jobs of a workflow that have one status: how many, and where they are listed."""
+
+    badge: str
+    count: int
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """The workflow that a job belongs to, by status."""
+
+    total: int
+    shares: Sequence[Share]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +89,16 @@ def _pretty(column: str) -> Left:
 def history_of(job: Job) -> list[Happening]:
     """Return the latest events of a job, newest first."""
     return [Happening(event) for event in insights.latest_events_of(job.pk, SHOWN)]
+
+
+def workflow_of(counts: Mapping[str, int], address: str) -> Workflow | None:
+    """Return a workflow from the numbers of its jobs and the address of their list; None if there is none."""
+    shares = [
+        Share(presentation.tag(str(Status(status).label), status), count, f"{address}&status={status}")
+        for status, count in counts.items()
+        if count
+    ]
+    return Workflow(sum(counts.values()), shares) if shares else None
 
 
 def neighbours_of(job: Job) -> list[Neighbours]:

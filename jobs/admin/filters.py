@@ -3,6 +3,7 @@
 A value that is in nobody's list, such as a type that only other processes know, can still be given in the address.
 """
 
+import uuid
 from collections.abc import Iterable
 from typing import Any
 
@@ -73,6 +74,25 @@ class QueueFilter(_NameChoice):
         """Return the default queue and those that types name."""
         yield settings.DEFAULT_QUEUE
         yield from (kind.queue for kind in registry if kind.queue)
+
+
+class WorkflowFilter(admin.SimpleListFilter):
+    """By workflow: shown only when one is asked for, as by the link on the page of a job."""
+
+    title = "workflow"
+    parameter_name = "workflow"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:  # noqa: ARG002  Django's
+        """Return the one in the address, so that it can be seen and taken back."""
+        value = self.value()
+        return [(value, value)] if value else []
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:  # noqa: ARG002  Django's
+        """Return the jobs of the workflow; an id that is none finds nothing, and is no error."""
+        try:
+            return queryset.filter(workflow_id=uuid.UUID(self.value() or ""))
+        except ValueError:
+            return queryset.none()
 
 
 class PriorityFilter(admin.SimpleListFilter):

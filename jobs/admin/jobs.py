@@ -15,7 +15,7 @@ from django.urls import URLPattern
 
 from jobs import insights
 from jobs.admin import benchmark, detail, presentation
-from jobs.admin.filters import PriorityFilter, QueueFilter, StatusFilter, TypeFilter
+from jobs.admin.filters import PriorityFilter, QueueFilter, StatusFilter, TypeFilter, WorkflowFilter
 from jobs.admin.operating import OperatingAdmin
 from jobs.models import Job
 
@@ -82,17 +82,30 @@ class JobAdmin(JobColumns):
     list_display = (
         "badge", "kind", "queue_name", "priority_name", "attempts", "created", "due", "started", "took", "error",
     )  # fmt: skip
-    list_filter = (StatusFilter, TypeFilter, QueueFilter, PriorityFilter)
-    actions = ("retry_selected", "cancel_selected")
+    list_filter = (StatusFilter, TypeFilter, QueueFilter, PriorityFilter, WorkflowFilter)
+    actions = ("retry_selected", "retry_alone_selected", "cancel_selected")
     fieldsets = (
-        ("What it is", {"fields": ("id", ("kind", "queue_name", "priority_name"))}),
-        ("Where it stands", {"fields": (("badge", "phase", "attempts"), ("waits_for", "cancel_asked", "worker_id"))}),
+        (
+            "What it is",
+            {"fields": ("id", ("kind", "queue_name", "priority_name"), ("workflow", "step_name"), "unique_name")},
+        ),
+        (
+            "Where it stands",
+            {
+                "fields": (
+                    ("badge", "phase", "attempts"),
+                    ("waits_for", "cancel_asked", "worker_id"),
+                    "cancelled_with",
+                )
+            },
+        ),
         (
             "Times",
             {
                 "fields": (
                     ("whole_created", "whole_scheduled", "whole_due"),
                     ("whole_started", "whole_finished", "took"),
+                    ("whole_expiry", "longest"),
                 )
             },
         ),
@@ -108,9 +121,27 @@ class JobAdmin(JobColumns):
     whole_due = _column("due", lambda job: presentation.full_moment(job.run_at))
     whole_started = _column("started", lambda job: presentation.full_moment(job.started_at))
     whole_finished = _column("finished", lambda job: presentation.full_moment(job.finished_at))
+    whole_expiry = _column("expires", lambda job: presentation.full_moment(job.expires_at))
+    longest = _column("timeout", lambda job: presentation.seconds(job.timeout))
+    step_name = _column("step", lambda job: job.step or presentation.NOTHING)
+    unique_name = _column("unique key", lambda job: job.unique_key or presentation.NOTHING)
     payload_text = _column("payload", lambda job: presentation.block(job.payload_text))
     result_text = _column("result", lambda job: presentation.block(job.result_text))
     whole_error = _column("error", lambda job: presentation.block(job.last_error))
+
+    @admin.display(description="workflow")
+    def workflow(self, job: Job) -> str:
+        """Return its workflow, with a way to all jobs of it."""
+        if job.workflow_id is None:
+            return presentation.NOTHING
+        return presentation.link(self.list_of(job.workflow_id), job.workflow_id)
+
+    @admin.display(description="cancelled with")
+    def cancelled_with(self, job: Job) -> str:
+        """Return the job whose end cancelled this one, with a way to it."""
+        if job.cancelled_because is None:
+            return presentation.NOTHING
+        return presentation.link(self.url_of(job.cancelled_because), job.cancelled_because)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Job | None = None) -> list[str]:  # noqa: ARG002  Django's
         """Return every field."""
@@ -139,8 +170,10 @@ class JobAdmin(JobColumns):
     ) -> HttpResponse:
         """Add history, neighbours and buttons to the page."""
         if obj is not None:
+            counts = insights.count_workflow(obj.workflow_id) if obj.workflow_id else {}
             context |= {
-                "buttons": self.buttons(request, obj),
+                "buttons": self.buttons(request, obj, counts),
+                "workflow": detail.workflow_of(counts, self.list_of(obj.workflow_id)),
                 "history": detail.history_of(obj),
                 "neighbours": detail.neighbours_of(obj),
                 "shown": detail.SHOWN,

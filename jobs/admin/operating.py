@@ -1,11 +1,13 @@
-"""Retry and Cancel: as actions on a list, and as buttons of one job. Each has a permission of its own.
+"""Retry and Cancel: as actions on a list, as buttons of one job, and of all of its workflow. Each has its permission.
 
 The work is done by `jobs.lifecycle`; this hands over who asked, and puts the answer into sentences.
 """
 
+import dataclasses
+import functools
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
-from jobs import lifecycle
+from jobs import insights, lifecycle
 from jobs.admin.base import COUNTED, ReadOnlyAdmin
 from jobs.admin.spool import notices
 from jobs.models import Job
@@ -28,22 +30,57 @@ _BATCH = 500  # jobs changed in one transaction
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """What an operator can do, and how it is told: a word for each status that a job may have afterwards."""
+    """What an operator can do, and how it is told: a word for each status that a job may have afterwards.
+
+    `also` is the word for what changes with the jobs, because it depends on them.
+    """
 
     run: Callable[..., lifecycle.Answer]
     done: Mapping[str, str]
+    also: str
+    permission: str
+    nothing: str = "What you selected is not in this list any more."
 
 
-RETRY = Verb(lifecycle.retry, {Status.PENDING: "Will run again"})
-CANCEL = Verb(lifecycle.cancel, {Status.CANCELLED: "Cancelled", Status.PROCESSING: "Asked to stop"})
+RETRY = Verb(lifecycle.retry, {Status.PENDING: "Will run again"}, "Wait again with them", "retry")
+RETRY_ALONE = dataclasses.replace(RETRY, run=functools.partial(lifecycle.retry, downstream=False))
+RETRY_WORKFLOW = dataclasses.replace(
+    RETRY, run=lifecycle.retry_workflow, nothing="No job of this workflow has failed any more."
+)
+CANCEL = Verb(
+    lifecycle.cancel,
+    {Status.CANCELLED: "Cancelled", Status.PROCESSING: "Asked to stop"},
+    "Cancelled with them",
+    "cancel",
+)
+CANCEL_WORKFLOW = dataclasses.replace(
+    CANCEL, run=lifecycle.cancel_workflow, nothing="All jobs of this workflow have ended already."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """Something that can be done to one job now, by this user: for the detail page."""
+    """Something that can be done from the page of a job: to the job, or to the workflow that it belongs to."""
 
+    name: str  # of its route
     label: str
-    name: str  # of its route, in the admin's namespace
+    verb: Verb
+    of_workflow: bool
+    statuses: Collection[str]  # of the job, or of any job of the workflow, for it to do something
+
+    @property
+    def url_name(self) -> str:
+        """The name of its route, whole."""
+        return f"admin:dilamme_job_{self.name}"
+
+
+_UNFINISHED = frozenset(Status) - FINAL
+BUTTONS = (
+    Button("retry", "Retry", RETRY, False, RETRYABLE),
+    Button("cancel", "Cancel", CANCEL, False, _UNFINISHED),
+    Button("retry_workflow", "Retry failed jobs of the workflow", RETRY_WORKFLOW, True, {Status.FAILED}),
+    Button("cancel_workflow", "Cancel whole workflow", CANCEL_WORKFLOW, True, _UNFINISHED),
+)
 
 
 class OperatingAdmin(ReadOnlyAdmin):
@@ -73,6 +110,11 @@ class OperatingAdmin(ReadOnlyAdmin):
         """Retry what is selected."""
         self._operate_on_selection(RETRY, request, queryset)
 
+    @admin.action(permissions=["retry"], description="Retry selected jobs without their dependants")
+    def retry_alone_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
+        """Retry what is selected, and leave what was cancelled because of it as it is."""
+        self._operate_on_selection(RETRY_ALONE, request, queryset)
+
     @admin.action(permissions=["cancel"], description="Cancel selected jobs")
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:
         """Cancel what is selected."""
@@ -82,36 +124,44 @@ class OperatingAdmin(ReadOnlyAdmin):
         """Return the address of a job's page."""
         return reverse("admin:dilamme_job_change", args=[job_id], current_app=self.admin_site.name)
 
+    def list_of(self, workflow_id: object) -> str:
+        """Return the address of the list of a workflow's jobs."""
+        address = reverse("admin:dilamme_job_changelist", current_app=self.admin_site.name)
+        return f"{address}?workflow={workflow_id}"
+
     def operating_urls(self) -> list[URLPattern]:
         """Return the routes behind the buttons."""
         return [
-            path(f"<uuid:job_id>/{name}/", self.admin_site.admin_view(require_POST(view)), name=f"dilamme_job_{name}")
-            for name, view in (("retry", self.retry_view), ("cancel", self.cancel_view))
+            path(
+                f"<uuid:job_id>/{button.name}/",
+                self.admin_site.admin_view(require_POST(functools.partial(self._press, button))),
+                name=f"dilamme_job_{button.name}",
+            )
+            for button in BUTTONS
         ]
 
-    def buttons(self, request: HttpRequest, job: Job) -> list[Button]:
-        """Return what this user can do to the job now."""
-        can_retry = job.status in RETRYABLE and self.has_retry_permission(request)
-        can_cancel = job.status not in FINAL and self.has_cancel_permission(request)
+    def buttons(self, request: HttpRequest, job: Job, workflow: Mapping[str, int]) -> list[Button]:
+        """Return what this user can do now; `workflow` counts the jobs of its workflow by status."""
+        present = [status for status, count in workflow.items() if count]
         return [
-            *([Button("Retry", "admin:dilamme_job_retry")] if can_retry else []),
-            *([Button("Cancel", "admin:dilamme_job_cancel")] if can_cancel else []),
+            button
+            for button in BUTTONS
+            if any(status in button.statuses for status in (present if button.of_workflow else [job.status]))
+            and self._may(button.verb, request)
         ]
 
-    def retry_view(self, request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
-        """Retry one job and go back to it."""
-        if not self.has_retry_permission(request):
-            raise PermissionDenied
-        return self._operate_on_one(RETRY, request, job_id)
+    def _may(self, verb: Verb, request: HttpRequest) -> bool:
+        return self.has_retry_permission(request) if verb.permission == "retry" else self.has_cancel_permission(request)
 
-    def cancel_view(self, request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
-        """Cancel one job and go back to it."""
-        if not self.has_cancel_permission(request):
+    def _press(self, button: Button, request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
+        """Do what a button says, and go back to the job."""
+        if not self._may(button.verb, request):
             raise PermissionDenied
-        return self._operate_on_one(CANCEL, request, job_id)
-
-    def _operate_on_one(self, verb: Verb, request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
-        self._tell(verb, request, verb.run([job_id], actor=_actor(request)))
+        target = insights.workflow_of(job_id) if button.of_workflow else [job_id]
+        if target is None:
+            self.message_user(request, "This job belongs to no workflow.", messages.WARNING)
+        else:
+            self._tell(button.verb, request, button.verb.run(target, actor=_actor(request)))
         return HttpResponseRedirect(self.url_of(job_id))
 
     def _operate_on_selection(self, verb: Verb, request: HttpRequest, queryset: QuerySet[Job]) -> None:
@@ -122,16 +172,22 @@ class OperatingAdmin(ReadOnlyAdmin):
             answer = verb.run(batch, actor=_actor(request))
             whole.changed |= answer.changed
             whole.refused |= answer.refused
+            whole.also |= answer.also
+        # What an earlier batch changed with its jobs was changed, though its own batch had nothing left to do.
+        for id_ in whole.also.keys() & set(ids):
+            whole.refused.pop(id_, None)
         self._tell(verb, request, whole)
 
     def _tell(self, verb: Verb, request: HttpRequest, answer: lifecycle.Answer) -> None:
         """Say how many jobs changed, and for each reason how many did not."""
         for status, count in Counter(answer.changed.values()).items():
             self.message_user(request, f"{verb.done[status]}: {_jobs(count)}.", messages.SUCCESS)
+        if answer.also:
+            self.message_user(request, f"{verb.also}: {_jobs(len(answer.also))}.", messages.SUCCESS)
         for reason, count in Counter(answer.refused.values()).items():
             self.message_user(request, f"Not changed: {_jobs(count)}. {reason}", messages.WARNING)
         if not answer.changed and not answer.refused:
-            self.message_user(request, "What you selected is not in this list any more.", messages.WARNING)
+            self.message_user(request, verb.nothing, messages.WARNING)
 
 
 def _batches(ids: Sequence[Any]) -> list[Sequence[Any]]:

@@ -82,6 +82,11 @@ def with_title(text: str, title: str) -> SafeString:
     return format_html('<span title="{}">{}</span>', title, text)
 
 
+def link(address: str, text: object) -> SafeString:
+    """Return text that leads to an address."""
+    return format_html('<a href="{}">{}</a>', address, text)
+
+
 def error_line(error: str) -> str:
     """Return the first line of an error, cut, with more of the text as its title."""
     if not error.strip():

@@ -27,8 +27,11 @@ from jobs.errors import (
     SpoolFailed,
     SpoolFull,
     TransitionRefused,
+    UniqueKeyHeld,
     UnknownType,
+    WorkflowNotFound,
 )
+from jobs.idempotency import KeyReused
 
 logger = logging.getLogger("dilamme.api")
 
@@ -51,6 +54,9 @@ class Envelope(Schema, Generic[T]):
     meta: dict[str, Any] = {}
 
 
+ERRORS = dict.fromkeys((400, 401, 404, 409, 413, 422, 503), Envelope[None])  # what every route may answer besides
+
+
 def envelope(message: str, data: Any = None, *, errors: Sequence[Problem] = (), **meta: Any) -> dict[str, Any]:
     """Return an answer in the one shape."""
     return {"message": message, "data": data, "errors": list(errors), "meta": meta}
@@ -71,9 +77,9 @@ def install_error_answers(api: NinjaAPI) -> None:
 
     answer(401, AuthenticationError)(lambda _: envelope("Send a valid key in the header X-API-Key."))
     answer(404, Http404)(lambda _: envelope("There is nothing at this address."))
-    answer(404, JobNotFound)(lambda error: envelope(str(error)))
-    answer(409, TransitionRefused)(lambda error: envelope(str(error)))
-    answer(409, BenchmarkBusy)(lambda error: envelope(str(error)))
+    answer(404, JobNotFound, WorkflowNotFound)(lambda error: envelope(str(error)))
+    answer(409, TransitionRefused, KeyReused, BenchmarkBusy)(lambda error: envelope(str(error)))
+    answer(409, UniqueKeyHeld)(lambda error: envelope(str(error), job_id=error.job_id))
     answer(413, RequestDataTooBig)(lambda _: envelope("The request is too large."))
     answer(422, UnknownType)(lambda error: _invalid("type", str(error)))
     answer(422, InvalidJob)(lambda error: _invalid(error.field, str(error)))

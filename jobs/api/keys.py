@@ -24,5 +24,10 @@ class ApiKey(APIKeyHeader):
         return found
 
 
+def actor_of(request: HttpRequest) -> str:
+    """Return how the history names who sent this request."""
+    return f"api:{request.auth}"  # type: ignore[attr-defined]  # set by ninja
+
+
 def _digest(key: str) -> bytes:
     return hashlib.sha256(key.encode(errors="surrogatepass")).digest()

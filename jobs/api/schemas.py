@@ -1,25 +1,39 @@
 """What goes in and comes out over REST. Bounds stand in the schema, so that the documentation shows them."""
 
 import uuid
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from ninja import Schema
 from pydantic import AwareDatetime, ConfigDict, Field
 
-from jobs.benchmarking import N_LIMIT
-from jobs.limits import ATTEMPTS_LIMIT, DEPENDENCY_LIMIT, EARLIEST, HIGH, LATEST, LOW, NAME, NAME_LIMIT
+from jobs.drafts import Options
+from jobs.limits import (
+    ATTEMPTS_LIMIT,
+    DEPENDENCY_LIMIT,
+    EARLIEST,
+    HIGH,
+    KEY_LIMIT,
+    LATEST,
+    LOW,
+    NAME,
+    NAME_LIMIT,
+    TIMEOUT_LIMIT,
+    WORKFLOW_LIMIT,
+)
 from jobs.models import Job, JobEvent
 from jobs.spool.forwarder import SpoolStatus
-from jobs.states import EventKind, OnFailure, Phase, Status
-from scheduling.comparison import ALGORITHMS, MEASURES, Comparison
+from jobs.states import EventKind, OnConflict, OnFailure, Phase, Status, UniqueScope
+from jobs.workflows import Step
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_LIMIT, pattern=f"^{NAME.pattern}$")]
 
 
-class NewJobIn(Schema):
-    """A job to be made."""
+Time = Annotated[AwareDatetime, Field(ge=EARLIEST, le=LATEST)]
+
+
+class WorkIn(Schema):
+    """What is to be done, and how."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,12 +41,76 @@ class NewJobIn(Schema):
     payload: dict[str, Any] = Field(default_factory=dict, description="The handler's arguments.")
     queue: Name | None = Field(default=None, description="Falls back to that of the type.")
     priority: float | None = Field(default=None, ge=HIGH, le=LOW, allow_inf_nan=False, description="1 High to 3 Low.")
-    scheduled_at: AwareDatetime | None = Field(
-        default=None, ge=EARLIEST, le=LATEST, description="Not before this time; with a zone. Now if left out."
-    )
+    scheduled_at: Time | None = Field(default=None, description="Not before this time; with a zone. Now if left out.")
+    expires_at: Time | None = Field(default=None, description="Not started by then, it is cancelled; with a zone.")
     dependency_ids: list[uuid.UUID] = Field(default_factory=list, max_length=DEPENDENCY_LIMIT)
     on_failure: OnFailure = Field(default=OnFailure.CANCEL, description="What a parent's failure does to this job.")
     max_attempts: int | None = Field(default=None, ge=1, le=ATTEMPTS_LIMIT)
+    timeout: float | None = Field(
+        default=None,
+        gt=0,
+        le=TIMEOUT_LIMIT,
+        allow_inf_nan=False,
+        description="Seconds a run may take; falls back to that of the type.",
+    )
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of the job, by the names that they have in Python."""
+        same = ("queue", "priority", "expires_at", "on_failure", "max_attempts", "timeout")
+        return {name: getattr(self, name) for name in same} | {
+            "run_at": self.scheduled_at,
+            "depends_on": tuple(self.dependency_ids),
+        }
+
+
+class NewJobIn(WorkIn):
+    """A job to be made."""
+
+    unique_key: str | None = Field(
+        default=None, min_length=1, max_length=KEY_LIMIT, description="At most one job has a key at a time."
+    )
+    unique: list[str] = Field(
+        default_factory=list,
+        max_length=100,
+        description="Instead of unique_key: names of the payload whose values, with the type, make the key.",
+    )
+    unique_scope: UniqueScope = Field(default=UniqueScope.UNFINISHED, description="How long the job holds its key.")
+    on_conflict: OnConflict = Field(
+        default=OnConflict.RETURN,
+        description="When another job holds the key: show that one, replace its payload and time, or answer 409.",
+    )
+    workflow_id: uuid.UUID | None = Field(default=None, description="The workflow that the job joins.")
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of the job, by the names that they have in Python."""
+        same = ("unique_key", "unique", "unique_scope", "on_conflict")
+        return super().options() | {name: getattr(self, name) for name in same} | {"workflow": self.workflow_id}
+
+
+class StepIn(WorkIn):
+    """A job of a workflow that is to be made."""
+
+    after: list[str] = Field(
+        default_factory=list, max_length=WORKFLOW_LIMIT, description="Names of the jobs that it waits for."
+    )
+
+    def to_step(self) -> Step:
+        """Return it as `jobs.workflows` takes it."""
+        return Step(self.type, self.payload, self.after, Options(**self.options()))
+
+
+class NewWorkflowIn(Schema):
+    """A graph of jobs to be made, by names that hold in this graph only. The service counts and checks them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    jobs: dict[str, StepIn] = Field(
+        json_schema_extra={
+            "minProperties": 1,
+            "maxProperties": WORKFLOW_LIMIT,
+            "propertyNames": {"pattern": f"^{NAME.pattern}$", "maxLength": NAME_LIMIT},
+        }
+    )
 
 
 class JobsQuery(Schema):
@@ -42,6 +120,13 @@ class JobsQuery(Schema):
     type: Name | None = None
     queue: Name | None = None
     before: uuid.UUID | None = Field(default=None, description="Only older jobs than this: meta.next_before of a page.")
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class WorkflowQuery(Schema):
+    """Which jobs of a workflow to show."""
+
+    after: uuid.UUID | None = Field(default=None, description="Only jobs beyond this: meta.next_after of a page.")
     limit: int = Field(default=50, ge=1, le=200)
 
 
@@ -65,12 +150,19 @@ class JobOut(Schema):
     unmet_dependencies: int
     last_error: str
     cancel_requested: bool
+    cancelled_because: uuid.UUID | None = Field(description="The job whose end cancelled this one.")
+    expires_at: datetime | None
+    timeout: float | None
+    unique_key: str | None
+    workflow_id: uuid.UUID | None
+    step: str = Field(description="Its name in its workflow.")
 
     @classmethod
     def of(cls, job: Job) -> dict[str, Any]:
         """Return a job as plain values."""
         same = ("id", "type", "queue", "status", "priority", "scheduled_at", "run_at", "created_at", "started_at",
-                "finished_at", "attempt", "attempts_used", "max_attempts", "last_error")  # fmt: skip
+                "finished_at", "attempt", "attempts_used", "max_attempts", "last_error", "cancelled_because",
+                "expires_at", "timeout", "unique_key", "workflow_id", "step")  # fmt: skip
         return {name: getattr(job, name) for name in same} | {
             "phase": job.phase(),
             "unmet_dependencies": job.unmet,
@@ -104,6 +196,39 @@ class WholeJobOut(JobOut):
     result: Any
     dependency_ids: list[uuid.UUID]
     events: list[EventOut]
+
+
+class MadeJobOut(WholeJobOut):
+    """A job as it stands after a request to make it."""
+
+    created: bool = Field(description="False if it held the unique key already, and nothing was made.")
+
+
+class StepOut(JobOut):
+    """A job of a workflow."""
+
+    dependency_ids: list[uuid.UUID]
+
+
+class MadeWorkflowOut(Schema):
+    """A workflow that was made."""
+
+    id: uuid.UUID
+    jobs: dict[str, uuid.UUID] = Field(description="The ids of the jobs, by name.")
+
+
+class WorkflowStateOut(Schema):
+    """How a workflow stands."""
+
+    id: uuid.UUID
+    total: int
+    counts: dict[Status, int] = Field(description="How many jobs have each status.")
+
+
+class WorkflowOut(WorkflowStateOut):
+    """How a workflow stands, and some of its jobs."""
+
+    jobs: list[StepOut]
 
 
 class SpooledJobOut(Schema):
@@ -142,43 +267,3 @@ class HealthOut(Schema):
     workers: int | None = Field(default=None, description="Workers whose lease stands.")
     listening: int | None = Field(default=None, description="Those of them that notifications reach; the others poll.")
     spool: SpoolOut | None = None
-
-
-class BenchmarkIn(Schema):
-    """What is to be measured."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    n: int = Field(ge=1, le=N_LIMIT, description="How many entries.")
-    algorithm: Literal["heap", "wheel", "both"] = "both"
-
-
-class FiguresOut(Schema):
-    """What one algorithm costs; times are medians of the runs."""
-
-    insert_ms: float = Field(description="Milliseconds to insert all entries.")
-    retrieve_ms: float = Field(description="Milliseconds to take all out in order, one after the other.")
-    drain_ms: float = Field(description="Milliseconds to take all out in order, at once.")
-    cancel_ms: float = Field(description="Milliseconds to cancel all in random order.")
-    tick_us: float = Field(description="Microseconds of a tick, or a re-scoring, at which nothing is due.")
-    bytes_per_entry: float = Field(description="Memory for each entry, beyond the job itself.")
-
-
-class BenchmarkOut(Schema):
-    """What was measured, and how many times as much the heap costs as the wheel."""
-
-    n: int
-    runs: int
-    figures: dict[str, FiguresOut]
-    heap_to_wheel: dict[str, float] | None = Field(description="Below 1 the heap costs less; null unless both ran.")
-
-    @classmethod
-    def of(cls, found: Comparison) -> dict[str, Any]:
-        """Return a comparison as plain values."""
-        both = all(name in found.figures for name in ALGORITHMS)
-        return {
-            "n": found.n,
-            "runs": found.runs,
-            "figures": {name: asdict(figures) for name, figures in found.figures.items()},
-            "heap_to_wheel": {name: found.ratio(name, *ALGORITHMS) for name in MEASURES} if both else None,
-        }

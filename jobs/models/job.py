@@ -51,6 +51,7 @@ class Job(models.Model):
     series_id = models.BigIntegerField(null=True, help_text="The series that made it.")
 
     result = models.JSONField(null=True)
+    progress = models.JSONField(null=True, help_text="How far the latest attempt is: done, total, message.")
     last_error = models.TextField(default="", blank=True)
     cancel_requested_at = models.DateTimeField(null=True)
 

@@ -1,6 +1,7 @@
 """Text that jobs control is text on every page, wherever it stands."""
 
 import html
+import uuid
 
 import pytest
 from django.urls import reverse
@@ -26,6 +27,7 @@ HOSTILE = [
 def _job_with(text: str):
     """Store a job with the text in each field that can hold it, with relatives and a history."""
     fields = {"type": text, "queue": text, "last_error": text, "payload": {text: [text]}, "result": {text: text}}
+    fields |= {"step": text, "unique_key": text, "workflow_id": uuid.UUID(int=5)}
     job = make_job(Status.FAILED, **fields)
     JobDependency.objects.create(child=job, parent=make_job(type=text), settled=True)
     JobDependency.objects.create(child=make_job(type=text, unmet=1), parent=job)
@@ -41,10 +43,10 @@ def _assert_inert(page: str, text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_the_page_of_a_job(superuser, text):
-    """Type, queue, payload, result, error, history and neighbours are inert on the page of a job."""
+    """Type, queue, step, key, payload, result, error, history and neighbours are inert on the page of a job."""
     page = superuser.get(reverse("admin:dilamme_job_change", args=[_job_with(text).pk])).text
     _assert_inert(page, text)
-    assert page.count(html.escape(text)) >= 8
+    assert page.count(html.escape(text)) >= 10
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -66,7 +68,7 @@ def test_the_pages_of_a_worker(superuser, text):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("parameter", ["type", "queue", "q", "status"])
+@pytest.mark.parametrize("parameter", ["type", "queue", "q", "status", "workflow"])
 def test_what_stands_in_the_address(superuser, parameter, text):
     """What is filtered or searched for is inert in the page that shows it."""
     page = superuser.get(reverse("admin:dilamme_job_changelist"), {parameter: text}).text

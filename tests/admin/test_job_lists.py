@@ -1,5 +1,6 @@
 """The lists: what they show, how they filter and search, and that no address bar can break or burden them."""
 
+import uuid
 from datetime import timedelta
 from urllib.parse import quote
 
@@ -19,7 +20,8 @@ HOSTILE = [
     "all=1", "all=", "o=1", "o=-1.2", "o=99", "o=x.y", "o=-", "e=1", "e=x",
     "status=", "status=%00", "status=nonsense", "status=pending&status=failed", "status=' or 1=1--",
     "type=%00", "type=" + "x" * 5000, "type=<script>", "queue=%00", "queue=%ff%fe", "priority=nan", "priority=%00",
-    "q=%00", "q=" + "x" * 5000, "q=%25_%5C", "q=(", "q={not-a-uuid}", "q=%ed%a0%80",
+    "workflow=", "workflow=%00", "workflow=x", "workflow=" + "f" * 32, "workflow=<script>", "workflow__gt=1",
+    "workflow_id=x", "q=%00", "q=" + "x" * 5000, "q=%25_%5C", "q=(", "q={not-a-uuid}", "q=%ed%a0%80",
     "type__regex=(", "type__regex=(a%2B)%2B%24", "payload__x=1", "result__isnull=1", "last_error__contains=a",
     "id__exact=zzz", "id=1", "parent_edges__parent__type=x", "events__traceback__contains=x", "password=x", "x=1",
     "_popup=1", "_to_field=password", "_to_field=id", "_facets=True", "_changelist_filters=%00", "=", "%00=1",
@@ -110,6 +112,18 @@ def test_filters(viewer, query, found):
     make_job(type="b", priority=2.4)
     make_job(type="c", priority=2.5, queue="slow")
     assert sorted(job.type for job in _shown(_list(viewer, query))) == found
+
+
+def test_the_jobs_of_a_workflow(viewer):
+    """The list of a workflow has its jobs and no others; the filter is shown, and can be taken back."""
+    workflow = uuid.uuid4()
+    jobs = [make_job(workflow_id=workflow) for _ in range(2)]
+    make_job(workflow_id=uuid.uuid4())
+    query = f"workflow={workflow}"
+    assert _shown(_list(viewer, query)) == jobs[::-1]
+    assert [spec.title for spec in _specs(viewer, query)] == ["status", "type", "queue", "priority", "workflow"]
+    assert "workflow" not in [spec.title for spec in _specs(viewer, "")]
+    assert _shown(_list(viewer, "workflow=nonsense")) == []
 
 
 def test_filters_offer_what_is_known_and_what_is_asked_for(viewer):

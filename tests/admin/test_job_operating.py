@@ -7,16 +7,27 @@ from django.contrib.messages import get_messages
 from django.test import Client
 from django.urls import reverse
 
-from jobs.models import JobEvent
+from jobs import Step, make_workflow
+from jobs.admin import operating
+from jobs.claims import Ended
+from jobs.lifecycle import Appetite, exchange, settle_rest
+from jobs.models import Job, JobEvent
+from jobs.outcomes import Failed
+from jobs.queries import DjangoSession
 from jobs.states import EventKind, Status
+from jobs.workflows import MadeWorkflow
 from tests.admin.rows import make_job
-from tests.support import history_of, status_of
+from tests.support import handler, history_of, status_of
 
 JOBS, DEAD_LETTERS = "admin:dilamme_job_changelist", "admin:dilamme_deadletter_changelist"
 
 
 def _told(answer) -> list[str]:
     return [str(message) for message in get_messages(answer.wsgi_request)]
+
+
+def _press(client: Client, button: str, job: Job):
+    return client.post(reverse(f"admin:dilamme_job_{button}", args=[job.pk]))
 
 
 def _act(client: Client, action: str, ids, page: str = JOBS, **more: str):
@@ -58,6 +69,122 @@ def test_a_button_of_a_job_that_is_gone(operator):
     answer = operator.post(reverse("admin:dilamme_job_retry", args=[uuid.uuid4()]), follow=True)
     assert answer.status_code == 200
     assert "There is no such job." in answer.text
+
+
+# Dependants and workflows
+
+
+def _family() -> tuple[MadeWorkflow, Job]:
+    """Make a workflow whose first job has failed, with two others cancelled because of it and one that waits."""
+    made = make_workflow({name: Step("free", {}, tuple(after)) for name, after in FAMILY.items()})
+    root = made.jobs["root"]
+    worker, session = Appetite(uuid.uuid4()), DjangoSession()
+    (claim,) = exchange(session, worker, [], 1).claimed.claims
+    assert claim.id == root.pk
+    exchange(session, worker, [Ended(claim, Failed("boom", final=True), 0.1)], 0)
+    settle_rest(session)
+    return made, root
+
+
+FAMILY = {"root": "", "child": ["root"], "grandchild": ["child"], "other": ""}
+
+
+@pytest.fixture
+def free():
+    """Have a type whose jobs can be made."""
+    with handler(lambda: None, name="free"):
+        yield
+
+
+def _stand(made: MadeWorkflow) -> dict[str, str]:
+    return {name: status_of(job.pk) for name, job in made.jobs.items()}
+
+
+CANCELLED, PENDING, FAILED = (str(status) for status in (Status.CANCELLED, Status.PENDING, Status.FAILED))
+
+
+@pytest.mark.usefixtures("free")
+def test_retry_brings_its_dependants_back(operator):
+    """The button says how many others wait again."""
+    made, root = _family()
+    assert _told(_press(operator, "retry", root)) == ["Will run again: 1 job.", "Wait again with them: 2 jobs."]
+    assert set(_stand(made).values()) == {PENDING}
+
+
+@pytest.mark.usefixtures("free")
+@pytest.mark.parametrize("page", [JOBS, DEAD_LETTERS])
+def test_retry_without_dependants(operator, page):
+    """The action runs the selected jobs again and leaves what was cancelled because of them."""
+    made, root = _family()
+    assert _told(_act(operator, "retry_alone_selected", [root.pk], page)) == ["Will run again: 1 job."]
+    assert _stand(made) == {"root": PENDING, "child": CANCELLED, "grandchild": CANCELLED, "other": PENDING}
+
+
+@pytest.mark.usefixtures("free")
+def test_retry_of_a_selection_counts_each_job_once(operator, monkeypatch):
+    """A selected job that an earlier batch brought back with its parent is neither refused nor counted twice."""
+    monkeypatch.setattr(operating, "_BATCH", 1)
+    made, _ = _family()
+    ids = [made.jobs[name].pk for name in ("root", "child", "grandchild")]
+    data = {"action": "retry_selected", "index": "0", "select_across": "0", "_selected_action": ids}
+    told = _told(operator.post(reverse(JOBS), data))
+    assert told == ["Will run again: 1 job.", "Wait again with them: 2 jobs."]
+    assert set(_stand(made).values()) == {PENDING}
+
+
+@pytest.mark.usefixtures("free")
+def test_cancel_takes_its_dependants_along(operator):
+    """The button says how many others were cancelled."""
+    made = make_workflow({"a": Step("free"), "b": Step("free", after=["a"]), "c": Step("free", after=["b"])})
+    assert _told(_press(operator, "cancel", made.jobs["a"])) == ["Cancelled: 1 job.", "Cancelled with them: 2 jobs."]
+    assert set(_stand(made).values()) == {CANCELLED}
+
+
+@pytest.mark.usefixtures("free")
+def test_a_whole_workflow_is_cancelled_from_any_of_its_jobs(operator):
+    """What has ended stays; jobs of others are not touched; the history names the operator."""
+    made, root = _family()
+    outside = make_job()
+    answer = _press(operator, "cancel_workflow", root)
+    assert answer["Location"] == reverse("admin:dilamme_job_change", args=[root.pk])
+    assert _told(answer) == ["Cancelled: 1 job."]
+    assert _stand(made) == {"root": FAILED, "child": CANCELLED, "grandchild": CANCELLED, "other": CANCELLED}
+    assert status_of(outside.pk) == PENDING
+    assert JobEvent.objects.filter(job=made.jobs["other"]).get().actor == "user:operator"
+
+
+@pytest.mark.usefixtures("free")
+def test_the_failed_jobs_of_a_workflow_are_retried_from_any_of_its_jobs(operator):
+    """The ones that failed run again, and what was cancelled because of them waits again."""
+    made, _ = _family()
+    answer = _press(operator, "retry_workflow", made.jobs["other"])
+    assert _told(answer) == ["Will run again: 1 job.", "Wait again with them: 2 jobs."]
+    assert set(_stand(made).values()) == {PENDING}
+
+
+@pytest.mark.parametrize(
+    ("button", "told"),
+    [
+        ("retry_workflow", "No job of this workflow has failed any more."),
+        ("cancel_workflow", "All jobs of this workflow have ended already."),
+    ],
+)
+def test_a_late_button_of_a_workflow(operator, button, told):
+    """A page that is out of date changes nothing, and the operator is told why."""
+    job = make_job(Status.COMPLETED, workflow_id=uuid.uuid4())
+    assert _told(_press(operator, button, job)) == [told]
+    assert history_of(job.pk) == []
+
+
+@pytest.mark.parametrize("button", ["retry_workflow", "cancel_workflow"])
+def test_a_job_without_a_workflow(operator, button):
+    """A request that no page would send is told that there is nothing to act on."""
+    job = make_job(Status.FAILED)
+    assert _told(_press(operator, button, job)) == ["This job belongs to no workflow."]
+    assert status_of(job.pk) == Status.FAILED
+
+
+# Lists
 
 
 def test_selected_jobs_are_retried(operator):

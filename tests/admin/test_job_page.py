@@ -64,14 +64,51 @@ def test_neighbours_are_links(viewer):
         assert f'data-dilamme-job="{neighbour.pk}"' in page
 
 
+def test_what_a_job_is_part_of_is_shown(viewer):
+    """Its workflow and the job that cancelled it are links; step, unique key, expiry and timeout are told."""
+    workflow, root = uuid.uuid4(), make_job(Status.FAILED)
+    job = make_job(
+        Status.CANCELLED, workflow_id=workflow, step="report", cancelled_because=root.pk, unique_key="order 7",
+        expires_at=datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC), timeout=90.0,
+    )  # fmt: skip
+    page = _page(viewer, job).text
+    for text in ("report", "order 7", "2031-02-03 04:05:06 UTC", "1 min 30 s"):
+        assert text in page
+    lists = reverse("admin:dilamme_job_changelist")
+    assert f'<a href="{lists}?workflow={workflow}">{workflow}</a>' in page
+    assert f'<a href="{reverse("admin:dilamme_job_change", args=[root.pk])}">{root.pk}</a>' in page
+
+
+def test_a_job_on_its_own_shows_no_workflow(viewer):
+    """What it does not have is a dash, and there is no table of a workflow."""
+    page = _page(viewer, make_job()).text
+    assert "None" not in page
+    assert "?workflow=" not in page
+
+
+def test_a_workflow_is_shown_by_status(viewer):
+    """The page counts the jobs of the workflow, and each count leads to a list of just those."""
+    workflow = uuid.uuid4()
+    job, *_ = [make_job(status, workflow_id=workflow) for status in ("failed", "failed", "pending")]
+    make_job(Status.FAILED)
+    page = _page(viewer, job).text
+    assert "Workflow: 3 jobs" in page
+    for status, count in (("failed", 2), ("pending", 1)):
+        address = f"{reverse('admin:dilamme_job_changelist')}?workflow={workflow}&amp;status={status}"
+        assert f'<a href="{address}">{count}</a>' in page
+        listed = viewer.get(address.replace("&amp;", "&")).context["cl"].result_list
+        assert len(listed) == count
+    assert "status=completed" not in page
+
+
 def test_what_is_many_is_bounded(viewer, monkeypatch, django_assert_max_num_queries):
     """Of many events and children some are shown, with their number, in a fixed number of queries."""
     monkeypatch.setattr(detail, "SHOWN", 5)
-    job = make_job()
+    job = make_job(workflow_id=uuid.uuid4())
     for _ in range(7):
         JobDependency.objects.create(child=make_job(unmet=1), parent=job)
         JobEvent.objects.create(job=job, kind=EventKind.FAILED, attempt=1)
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(11):
         page = _page(viewer, job).text
     assert "Children: 7 jobs" in page
     assert page.count(str(EventKind.FAILED.label)) == 5

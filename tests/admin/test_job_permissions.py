@@ -14,12 +14,19 @@ from tests.support import history_of, status_of
 pytestmark = pytest.mark.django_db
 
 LISTS = ["admin:dilamme_job_changelist", "admin:dilamme_deadletter_changelist"]
-BUTTONS = ["retry", "cancel"]
-ACTIONS = ["retry_selected", "cancel_selected"]
+BUTTONS = ["retry", "cancel", "retry_workflow", "cancel_workflow"]
+ACTIONS = ["retry_selected", "retry_alone_selected", "cancel_selected"]
+LABELS = ["Retry", "Cancel", "Retry failed jobs of the workflow", "Cancel whole workflow"]
+WORKFLOW = uuid.UUID(int=5)
 
 
 def _page(job: Job) -> str:
     return reverse("admin:dilamme_job_change", args=[job.pk])
+
+
+def job_for(button: str) -> Job:
+    """Store a job of a workflow to which this button does something."""
+    return make_job(Status.FAILED if button.startswith("retry") else Status.PENDING, workflow_id=WORKFLOW)
 
 
 def _press(client: Client, button: str, job_id: object):
@@ -34,7 +41,7 @@ def _act(client: Client, action: str, *jobs: Job, page: str = LISTS[0]):
 @pytest.mark.parametrize("button", BUTTONS)
 def test_anonymous_posts_go_to_the_login(client, button):
     """Who is not logged in changes nothing and is asked to log in."""
-    job = make_job(Status.FAILED if button == "retry" else Status.PENDING)
+    job = job_for(button)
     answer = _press(client, button, job.pk)
     assert answer.status_code == 302
     assert "/login/" in answer["Location"]
@@ -56,7 +63,7 @@ def test_strangers_see_no_job(stranger):
 @pytest.mark.parametrize("who", ["viewer", "stranger"])
 def test_who_may_only_look_cannot_press(request, who, button):
     """A crafted POST of a button is refused and leaves no trace."""
-    job = make_job(Status.FAILED if button == "retry" else Status.PENDING)
+    job = job_for(button)
     assert _press(request.getfixturevalue(who), button, job.pk).status_code == 403
     assert history_of(job.pk) == []
 
@@ -73,12 +80,17 @@ def test_who_may_only_look_cannot_act(viewer, action, page):
 
 @pytest.mark.parametrize("button", BUTTONS)
 def test_each_permission_is_for_one_button(client, button):
-    """Who may retry may not cancel, and the other way round."""
-    client.force_login(make_user("half", "view_job", f"{button}_job"))
-    other = "cancel" if button == "retry" else "retry"
-    job = make_job(Status.FAILED if other == "retry" else Status.PENDING)
-    assert _press(client, other, job.pk).status_code == 403
-    assert history_of(job.pk) == []
+    """Who may retry may not cancel, and the other way round; of a workflow neither."""
+    permission = button.partition("_")[0]
+    client.force_login(make_user("half", "view_job", f"{permission}_job"))
+    for other in BUTTONS:
+        job = job_for(other)
+        answer = _press(client, other, job.pk)
+        if other.startswith(permission):
+            assert answer.status_code == 302
+        else:
+            assert answer.status_code == 403
+            assert history_of(job.pk) == []
 
 
 def test_permission_to_retry_without_permission_to_view_is_not_enough(client):
@@ -87,12 +99,15 @@ def test_permission_to_retry_without_permission_to_view_is_not_enough(client):
     assert _press(client, "retry", make_job(Status.FAILED).pk).status_code == 403
 
 
+def _labels(client: Client, job: Job) -> list[str]:
+    page = client.get(_page(job)).text
+    return [label for label in LABELS if f'value="{label}"' in page]
+
+
 @pytest.mark.parametrize("status", Status.values)
 def test_viewers_have_no_buttons(viewer, status):
     """The page of a job shows no button to whom it would refuse."""
-    page = viewer.get(_page(make_job(status))).text
-    assert 'value="Retry"' not in page
-    assert 'value="Cancel"' not in page
+    assert _labels(viewer, make_job(status, workflow_id=WORKFLOW)) == []
 
 
 @pytest.mark.parametrize(
@@ -107,8 +122,26 @@ def test_viewers_have_no_buttons(viewer, status):
 )
 def test_operators_have_the_buttons_that_do_something(operator, status, shown):
     """The page of a job shows what is possible in its status and nothing else."""
-    page = operator.get(_page(make_job(status))).text
-    assert [label for label in ("Retry", "Cancel") if f'value="{label}"' in page] == shown
+    assert _labels(operator, make_job(status)) == shown
+
+
+@pytest.mark.parametrize(
+    ("others", "shown"),
+    [
+        ([], []),
+        ([Status.COMPLETED, Status.CANCELLED], []),
+        ([Status.FAILED], ["Retry failed jobs of the workflow"]),
+        ([Status.PENDING], ["Cancel whole workflow"]),
+        ([Status.PROCESSING, Status.FAILED], ["Retry failed jobs of the workflow", "Cancel whole workflow"]),
+    ],
+)
+def test_operators_have_the_buttons_of_a_workflow(operator, others, shown):
+    """What can be done to a workflow follows from all of its jobs, and stands on the page of each."""
+    job = make_job(Status.COMPLETED, workflow_id=WORKFLOW)
+    for status in others:
+        make_job(status, workflow_id=WORKFLOW)
+    make_job(Status.FAILED, workflow_id=uuid.UUID(int=6))
+    assert _labels(operator, job) == shown
 
 
 @pytest.mark.parametrize("button", BUTTONS)
@@ -116,7 +149,7 @@ def test_a_button_needs_the_token_of_its_page(operator, button):
     """A form on a foreign site cannot press a button."""
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = operator.cookies
-    job = make_job(Status.FAILED if button == "retry" else Status.PENDING)
+    job = job_for(button)
     assert _press(strict, button, job.pk).status_code == 403
     assert history_of(job.pk) == []
 

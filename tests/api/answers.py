@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 JOBS = "/api/v1/jobs"
+WORKFLOWS = "/api/v1/workflows"
 
 
 def read(response: Any, status: int) -> dict[str, Any]:

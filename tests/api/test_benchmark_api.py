@@ -12,7 +12,7 @@ from django.core.handlers.asgi import ASGIHandler
 from django.test import Client
 
 from jobs import benchmarking
-from jobs.api.schemas import FiguresOut
+from jobs.api.benchmark import FiguresOut
 from jobs.benchmarking import N_LIMIT, RUNS
 from scheduling.comparison import MEASURES
 from tests.api.answers import problems, read

@@ -14,9 +14,10 @@ from django.test import Client
 
 from jobs import lifecycle
 from jobs.lifecycle import Presence
+from jobs.limits import TIMEOUT_LIMIT
 from jobs.models import Worker
 from jobs.queries import DjangoSession
-from tests.api.answers import JOBS, read
+from tests.api.answers import JOBS, WORKFLOWS, read
 from tests.support import ROOT, handler, process_environment
 
 pytestmark = pytest.mark.django_db
@@ -39,6 +40,8 @@ def test_an_address_that_is_nothing_is_404(stranger: Client, method: str, addres
         ("put", JOBS, {"GET", "POST"}),
         ("post", f"{JOBS}/{ID}", {"GET"}),
         ("get", f"{JOBS}/{ID}/cancel", {"POST"}),
+        ("get", WORKFLOWS, {"POST"}),
+        ("delete", f"{WORKFLOWS}/{ID}", {"GET"}),
         ("post", "/health", {"GET", "HEAD"}),
     ],
 )
@@ -108,6 +111,10 @@ def without_database() -> list[list[Any]]:
         ("POST", JOBS, {"type": "log_processing", "payload": {"text": "x"}}),
         ("POST", f"{JOBS}/{ID}/cancel", None),
         ("POST", f"{JOBS}/{ID}/retry", None),
+        ("POST", WORKFLOWS, {"jobs": {"a": {"type": "log_processing", "payload": {"text": "x"}}}}),
+        ("GET", f"{WORKFLOWS}/{ID}", None),
+        ("POST", f"{WORKFLOWS}/{ID}/cancel", None),
+        ("POST", f"{WORKFLOWS}/{ID}/retry", None),
     ]
     environment = process_environment(DATABASE_URL="postgres://nobody:secret@127.0.0.1:9/nothing", ALLOWED_HOSTS="*")
     run = subprocess.run(
@@ -137,7 +144,7 @@ def test_health_is_503_without_a_database(without_database: list[list[Any]]) -> 
 def test_every_route_is_503_without_a_database(without_database: list[list[Any]]) -> None:
     """The client may try again; where the database would be, and as whom, is nobody's business."""
     message = "The database is away. Try again in a moment."
-    assert without_database[1:] == [[503, {"message": message, "data": None, "errors": [], "meta": {}}]] * 5
+    assert without_database[1:] == [[503, {"message": message, "data": None, "errors": [], "meta": {}}]] * 9
 
 
 # Health
@@ -172,6 +179,10 @@ def test_the_openapi_document_describes_every_route(stranger: Client) -> None:
         ("GET", "/api/v1/jobs/{job_id}"),
         ("POST", "/api/v1/jobs/{job_id}/cancel"),
         ("POST", "/api/v1/jobs/{job_id}/retry"),
+        ("POST", "/api/v1/workflows"),
+        ("GET", "/api/v1/workflows/{workflow_id}"),
+        ("POST", "/api/v1/workflows/{workflow_id}/cancel"),
+        ("POST", "/api/v1/workflows/{workflow_id}/retry"),
         ("POST", "/api/v1/benchmark/run"),
     }
     scheme = document["components"]["securitySchemes"]["ApiKey"]
@@ -193,6 +204,14 @@ def test_the_openapi_document_shows_the_bounds(stranger: Client) -> None:
     assert fields["dependency_ids"]["maxItems"] == 10_000
     limit = next(p for p in document["paths"][JOBS]["get"]["parameters"] if p["name"] == "limit")["schema"]
     assert (limit["minimum"], limit["maximum"], limit["default"]) == (1, 200, 50)
+    timeout, expiry, key = (fields[name]["anyOf"][0] for name in ("timeout", "expires_at", "unique_key"))
+    assert (timeout["exclusiveMinimum"], timeout["maximum"]) == (0, TIMEOUT_LIMIT)
+    assert (expiry["format"], key["minLength"], key["maxLength"]) == ("date-time", 1, 200)
+    steps = document["components"]["schemas"]["NewWorkflowIn"]["properties"]["jobs"]
+    assert (steps["minProperties"], steps["maxProperties"]) == (1, 10_000)
+    for path in (JOBS, WORKFLOWS):
+        (header,) = document["paths"][path]["post"]["parameters"]
+        assert (header["name"], header["in"], header["required"]) == ("Idempotency-Key", "header", False)
 
 
 def test_the_documentation_loads_without_a_foreign_host(stranger: Client) -> None:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from jobs.api.schemas import Name
 from jobs.limits import valid_name
-from tests.api.answers import JOBS, read
+from tests.api.answers import JOBS, WORKFLOWS, read
 
 pytestmark = pytest.mark.django_db
 
@@ -40,8 +40,22 @@ likely = {
     "dependency_ids": st.lists(st.uuids().map(str) | json_values, max_size=3) | json_values,
     "on_failure": st.sampled_from(["cancel", "run", "x"]),
     "max_attempts": st.integers() | json_values,
+    "timeout": st.floats() | json_values,
+    "expires_at": times | json_values,
+    "unique_key": any_text | st.just("k") | json_values,
+    "unique": st.lists(any_text | st.just("a"), max_size=3) | json_values,
+    "unique_scope": st.sampled_from(["pending", "pending_and_processing", "x"]),
+    "on_conflict": st.sampled_from(["return", "replace", "raise", "x"]),
+    "workflow_id": st.uuids().map(str) | json_values,
 }
+in_graphs = ("payload", "queue", "priority", "scheduled_at", "dependency_ids", "on_failure", "timeout", "expires_at")
 types = st.just("free") | st.just("strict") | any_text
+names = st.sampled_from("abc") | any_text
+steps = st.fixed_dictionaries(
+    {"type": st.just("free")},
+    optional={"after": st.lists(names, max_size=3) | json_values, **{name: likely[name] for name in in_graphs}},
+)
+graphs = st.fixed_dictionaries({"jobs": st.dictionaries(names, steps | json_values, max_size=4) | json_values})
 bodies = st.fixed_dictionaries({"type": types}, optional=likely) | st.dictionaries(any_text, json_values) | json_values
 
 
@@ -52,14 +66,43 @@ bodies = st.fixed_dictionaries({"type": types}, optional=likely) | st.dictionari
 def test_no_body_ends_in_a_server_error(api: Client, body: Any) -> None:
     """A job that was made can be read; one that was refused has a reason that says nothing of PostgreSQL."""
     response = post(api, json.dumps(body).encode())
-    assert response.status_code in (201, 422), response.content
+    assert response.status_code in (200, 201, 409, 422), response.content
     answer = read(response, response.status_code)
-    if response.status_code == 201:
+    if response.status_code < 300:
         found = read(api.get(f"{JOBS}/{answer['data']['id']}"), 200)["data"]
         assert _numbers_as_floats(found["payload"]) == _numbers_as_floats(answer["data"]["payload"])
     else:
         assert not any(DATABASE_WORDS.search(problem["message"].replace(str(body), "")) for problem in answer["errors"])
     assert connection.is_usable()
+
+
+@given(body=graphs)
+@example(body={"jobs": {"\ud800": {"type": "free", "after": ["\x00"]}}})
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_graph_ends_in_a_server_error(api: Client, body: Any) -> None:
+    """A graph that was made can be read, with all its jobs; one that was refused has a reason."""
+    response = api.post(WORKFLOWS, json.dumps(body).encode(), content_type="application/json")
+    assert response.status_code in (201, 422), response.content
+    answer = read(response, response.status_code)
+    if response.status_code == 201:
+        found = read(api.get(f"{WORKFLOWS}/{answer['data']['id']}"), 200)["data"]
+        assert {job["step"]: job["id"] for job in found["jobs"]} == answer["data"]["jobs"]
+    else:
+        assert not any(DATABASE_WORDS.search(problem["message"].replace(str(body), "")) for problem in answer["errors"])
+    assert connection.is_usable()
+
+
+@given(key=any_text | st.text(st.characters(codec="latin-1"), max_size=202))
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_idempotency_key_ends_in_a_server_error(api: Client, key: str) -> None:
+    """Nor does any header that a server lets through; one that is accepted gives the same answer twice."""
+    first, second = (
+        api.post(JOBS, {"type": "free"}, content_type="application/json", headers={"Idempotency-Key": key})
+        for _ in range(2)
+    )
+    assert first.status_code in (201, 422), first.content
+    read(first, first.status_code)
+    assert first.content == second.content
 
 
 def _numbers_as_floats(value: Any) -> Any:

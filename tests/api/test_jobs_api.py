@@ -57,10 +57,17 @@ def test_a_new_job_is_answered_whole(api: Client) -> None:
         "unmet_dependencies": 0,
         "last_error": "",
         "cancel_requested": False,
+        "cancelled_because": None,
+        "expires_at": None,
+        "timeout": None,
+        "unique_key": None,
+        "workflow_id": None,
+        "step": "",
         "payload": {"a": [1, None]},
         "result": None,
         "dependency_ids": [],
         "events": [],
+        "created": True,
     }
 
 
@@ -82,12 +89,21 @@ def test_every_option_is_taken_over(api: Client) -> None:
         "dependency_ids": parents,
         "on_failure": "run",
         "max_attempts": 7,
+        "timeout": 2.5,
+        "expires_at": "2041-01-02T03:04:05Z",
+        "unique_key": "order 7",
+        "unique_scope": "pending",
+        "on_conflict": "raise",
+        "workflow_id": str(uuid.UUID(int=7)),
     }
     data = read(api.post(JOBS, new, content_type=JSON), 201)["data"]
     assert (data["queue"], data["priority"], data["max_attempts"]) == ("mail", 1.5, 7)
     assert data["scheduled_at"] == data["run_at"] == "2040-01-02T01:04:05Z"
     assert (data["dependency_ids"], data["unmet_dependencies"], data["phase"]) == (parents, 2, "blocked")
+    assert (data["timeout"], data["expires_at"], data["unique_key"]) == (2.5, "2041-01-02T03:04:05Z", "order 7")
+    assert (data["workflow_id"], data["step"]) == (new["workflow_id"], "")
     job = Job.objects.get(pk=data["id"])
+    assert not job.unique_while_running
     assert (job.queue, job.run_at) == ("mail", datetime(2040, 1, 2, 1, 4, 5, tzinfo=UTC))
     assert set(job.parent_edges.values_list("on_failure", flat=True)) == {"run"}
 
@@ -97,6 +113,52 @@ def test_what_is_left_out_or_null_has_its_default(api: Client) -> None:
     empty = {"type": "strict", "payload": {"number": 5}, "queue": None, "priority": None, "scheduled_at": None}
     data = read(api.post(JOBS, {**empty, "max_attempts": None}, content_type=JSON), 201)["data"]
     assert (data["queue"], data["priority"], data["max_attempts"]) == ("default", 2.0, 1)
+
+
+UNIQUE = {"type": "free", "payload": {"order": 7, "at": 1}, "unique_key": "order 7"}
+
+
+def test_a_unique_key_that_is_held_shows_its_holder(api: Client) -> None:
+    """Nothing is made, and 200 instead of 201 says so, with the job as it stands and its history."""
+    first = read(api.post(JOBS, UNIQUE, content_type=JSON), 201)["data"]
+    body = read(api.post(JOBS, {**UNIQUE, "payload": {"at": 2}}, content_type=JSON), 200)
+    assert body["message"] == "This job holds the unique key."
+    assert body["data"] == {**first, "created": False}
+    assert Job.objects.count() == 1
+
+
+def test_a_unique_key_may_be_made_from_the_payload(api: Client) -> None:
+    """Jobs of one type whose named values are equal are one; others are others."""
+    new = {"type": "free", "payload": {"order": 7, "at": 1}, "unique": ["order"]}
+    first = read(api.post(JOBS, new, content_type=JSON), 201)["data"]
+    again = read(api.post(JOBS, {**new, "payload": {"order": 7, "at": 2}}, content_type=JSON), 200)["data"]
+    assert (again["id"], again["unique_key"]) == (first["id"], first["unique_key"])
+    other = read(api.post(JOBS, {**new, "payload": {"order": 8}}, content_type=JSON), 201)["data"]
+    assert other["unique_key"] != first["unique_key"]
+
+
+def test_a_unique_key_may_replace_what_its_holder_does(api: Client) -> None:
+    """The answer shows the other job with the new payload and time."""
+    first = read(api.post(JOBS, UNIQUE, content_type=JSON), 201)["data"]
+    new = {**UNIQUE, "on_conflict": "replace", "payload": {"at": 2}, "scheduled_at": "2040-01-01T00:00:00Z"}
+    data = read(api.post(JOBS, new, content_type=JSON), 200)["data"]
+    assert (data["id"], data["created"], data["payload"]) == (first["id"], False, {"at": 2})
+    assert data["run_at"] == "2040-01-01T00:00:00Z"
+
+
+def test_a_unique_key_may_refuse_a_second_job(api: Client) -> None:
+    """409 names the job that holds the key, in the text and where a program can read it."""
+    holder = read(api.post(JOBS, UNIQUE, content_type=JSON), 201)["data"]["id"]
+    body = read(api.post(JOBS, {**UNIQUE, "on_conflict": "raise"}, content_type=JSON), 409)
+    assert body["message"] == f"The unique key 'order 7' is held by the job {holder}."
+    assert body["meta"] == {"job_id": holder}
+    assert Job.objects.count() == 1
+
+
+def test_an_expiry_that_has_passed_is_taken(api: Client) -> None:
+    """Whether a job comes too late is for the workers to find out, by the clock of the database."""
+    new = {"type": "free", "expires_at": "2001-01-01T00:00:00Z"}
+    assert read(api.post(JOBS, new, content_type=JSON), 201)["data"]["expires_at"] == "2001-01-01T00:00:00Z"
 
 
 def test_a_payload_that_does_not_fit_is_refused(api: Client) -> None:
@@ -252,6 +314,53 @@ def test_retry_gives_a_dead_letter_a_new_budget(api: Client) -> None:
     data = read(api.post(f"{JOBS}/{job.pk}/retry"), 200)["data"]
     assert (data["status"], data["attempts_used"], data["finished_at"]) == ("pending", 0, None)
     assert [(event["kind"], event["actor"]) for event in data["events"]] == [("dead", ""), ("retried", "api:tests")]
+
+
+def family() -> tuple[Job, Job]:
+    """Make a job that has failed, and one that was cancelled because of it."""
+    parent = enqueue("strict", {"number": 1})
+    child = enqueue("free", depends_on=(parent.pk,))
+    fail(parent)
+    lifecycle.settle_rest(DjangoSession())
+    assert status_of(child.pk) == "cancelled"
+    return parent, child
+
+
+def test_retry_revives_what_was_cancelled_with_it(api: Client) -> None:
+    """The answer says how many jobs wait again; before, the child named the job because of which it was cancelled."""
+    parent, child = family()
+    assert read(api.get(f"{JOBS}/{child.pk}"), 200)["data"]["cancelled_because"] == str(parent.pk)
+    assert read(api.post(f"{JOBS}/{parent.pk}/retry"), 200)["meta"] == {"also": 1}
+    data = read(api.get(f"{JOBS}/{child.pk}"), 200)["data"]
+    assert (data["phase"], data["cancelled_because"]) == ("blocked", None)
+
+
+@pytest.mark.parametrize(("downstream", "also"), [("true", 1), ("false", 0)])
+def test_retry_may_leave_the_dependants_alone(api: Client, downstream: str, also: int) -> None:
+    """Without downstream only the job itself runs again."""
+    parent, child = family()
+    assert read(api.post(f"{JOBS}/{parent.pk}/retry?downstream={downstream}"), 200)["meta"] == {"also": also}
+    assert status_of(child.pk) == ("pending" if also else "cancelled")
+
+
+@pytest.mark.parametrize("downstream", ["x", "", "2", "%00"])
+def test_a_downstream_that_is_neither_is_422(api: Client, downstream: str) -> None:
+    """Nothing is guessed, and nothing is retried."""
+    parent, _ = family()
+    ((field, message),) = problems(api.post(f"{JOBS}/{parent.pk}/retry?downstream={downstream}"))
+    assert field == "downstream"
+    assert message.startswith("Input should be a valid boolean")
+    assert status_of(parent.pk) == "failed"
+
+
+def test_cancel_says_how_many_went_with_it(api: Client) -> None:
+    """Children and their children are cancelled with a job, and counted."""
+    parent = enqueue("free")
+    child = enqueue("free", depends_on=(parent.pk,))
+    for _ in range(2):
+        enqueue("free", depends_on=(child.pk,))
+    assert read(api.post(f"{JOBS}/{parent.pk}/cancel"), 200)["meta"] == {"also": 3}
+    assert set(Job.objects.values_list("status", flat=True)) == {"cancelled"}
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_statements_that_change_a_status_are_run_by_lifecycle_alone():
     """
     changing = {path.stem for path in SQL if re.search(r"update dilamme_job\b", path.read_text())}
     assert set(re.findall(r"(\w+) = ", load("replace").partition("from given")[0].partition(" set ")[2])) <= UNGUARDED
-    changing.remove("replace")
+    changing -= {"replace", "report"}  # the latter keeps what a handler says, and sets nothing else either
     assert changing == {
         "blame", "cancel", "cascade", "claim", "claim_limited", "complete", "edit", "end", "expire", "retry", "settle"
     }  # fmt: skip
