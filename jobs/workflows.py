@@ -14,7 +14,7 @@ from asgiref.sync import sync_to_async
 
 from jobs.drafts import NewJob, Options, drafts_of
 from jobs.enqueueing import store
-from jobs.errors import InvalidWorkflow
+from jobs.errors import InvalidJob, InvalidWorkflow, UnknownType
 from jobs.ids import uuid7
 from jobs.limits import NAME_RULE, WORKFLOW_LIMIT, valid_name
 from jobs.models import Job
@@ -43,15 +43,17 @@ class MadeWorkflow:
 def make_workflow(steps: Mapping[str, Step]) -> MadeWorkflow:
     """Make all jobs of a graph, or none; part of the caller's transaction.
 
-    Raises `InvalidWorkflow` for a name that is none, an edge to nowhere, a cycle, or too many jobs, and for each job
-    what `enqueue` raises.
+    Raises `InvalidWorkflow` for a name that is none, an edge to nowhere, a cycle, too many jobs, and a job that could
+    not be made by itself, which it names; and what `enqueue` raises of parents outside.
     """
     ordered = _in_order(steps)
     id_ = uuid7()
-    drafts = drafts_of(
-        NewJob(step.type, step.payload, dataclasses.replace(step.options, workflow=id_, step=name))
-        for name, step in ((name, steps[name]) for name in ordered)
-    )
+    new_jobs = {name: _new_job(name, steps[name], id_) for name in ordered}
+    try:
+        drafts = drafts_of(new_jobs.values())
+    except (InvalidJob, UnknownType):
+        _blame(new_jobs)
+        raise
     ids = {name: draft.id for name, draft in zip(ordered, drafts, strict=True)}
     parents = {
         draft.id: list(dict.fromkeys([*(ids[other] for other in steps[name].after), *draft.terms.parents]))
@@ -59,6 +61,20 @@ def make_workflow(steps: Mapping[str, Step]) -> MadeWorkflow:
     }
     made = store(DjangoSession(), drafts, parents)
     return MadeWorkflow(id_, dict(zip(ordered, made, strict=True)))
+
+
+def _new_job(name: str, step: Step, workflow: uuid.UUID) -> NewJob:
+    return NewJob(step.type, step.payload, dataclasses.replace(step.options, workflow=workflow, step=name))
+
+
+def _blame(new_jobs: Mapping[str, NewJob]) -> None:
+    """Raise what is wrong with the first of these that is wrong, naming it."""
+    for name, new in new_jobs.items():
+        try:
+            drafts_of([new])
+        except (InvalidJob, UnknownType) as error:
+            field = getattr(error, "field", "type")
+            raise InvalidWorkflow(f"{name}: {error}", field=f"jobs.{name}.{field}") from None
 
 
 amake_workflow = sync_to_async(make_workflow)

@@ -90,7 +90,7 @@ def _cancel(ids: Sequence[uuid.UUID], actor: str) -> Answer:
             _, cascaded = session.fetch_together([settling(final), cascading(final)])
             changes += read_cascade(cascaded)
             answer.also = {change.job_id: change.status for change in changes[len(answer.changed) :]}
-            transaction.on_commit(_settle_rest, using=settings.DATABASE, robust=True)
+            transaction.on_commit(functools.partial(_settle_rest, answer), using=settings.DATABASE, robust=True)
         _tell(changes)
     return _complete(answer, ids)
 
@@ -126,12 +126,16 @@ def _tell(changes: Sequence[Change]) -> None:
     transaction.on_commit(lambda: announce(ByOperator, changes), using=settings.DATABASE, robust=True)
 
 
-def _settle_rest() -> None:
-    """Go on with a cascade, each batch a transaction of its own; should it break off, a worker goes on."""
+def _settle_rest(answer: Answer) -> None:
+    """Go on with a cascade, each batch a transaction of its own; should it break off, a worker goes on.
+
+    Outside a transaction of the caller's the answer tells of all of it.
+    """
     session = DjangoSession()
     while True:
         count, changes = patiently(functools.partial(settle_some, session))
         announce(ByOperator, changes)
+        answer.also |= {change.job_id: change.status for change in changes}
         if not count:
             return
 

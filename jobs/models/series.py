@@ -10,7 +10,7 @@ from jobs.states import CatchUpPolicy, Overlap, SeriesMode
 class Series(models.Model):
     """A rule by which jobs are made again and again. Its name is what it is known by; saved by `jobs.recurring`."""
 
-    name = models.CharField(max_length=100, unique=True)
+    name = models.CharField(max_length=100)
     type = models.CharField(max_length=100)
     payload = models.JSONField(default=dict, blank=True)
     queue = models.CharField(max_length=100, null=True, blank=True, help_text="Falls back to that of the type.")
@@ -41,6 +41,7 @@ class Series(models.Model):
         verbose_name_plural = "series"
         permissions = [("run_series", "Can run series now")]
         constraints = [
+            models.UniqueConstraint(fields=["name"], name="dilamme_series_name"),
             models.CheckConstraint(
                 name="dilamme_series_has_one_rule",
                 condition=(~Q(interval="") & Q(cron="")) | (Q(interval="") & ~Q(cron="") & Q(mode=SeriesMode.GRID)),

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from jobs.limits import ATTEMPTS_LIMIT, HIGH, LOW, NAME_LIMIT
-from jobs.models import IdempotencyKey, Job, JobDependency, JobEvent, Worker
+from jobs.models import IdempotencyKey, Job, JobDependency, JobEvent, Occurrence, Queue, Series, Worker
 from jobs.states import FINAL, EventKind, Status
 
 pytestmark = pytest.mark.django_db
@@ -64,6 +64,28 @@ def make_key(**fields: Any) -> IdempotencyKey:
     )
 
 
+def make_series(**fields: Any) -> Series:
+    """Write a series as it is given."""
+    return Series.objects.create(**{"name": "s", "type": "t", "interval": "5m", "last_slot": NOW, **fields})
+
+
+def make_same_slot_twice() -> None:
+    """Write a slot of a series twice."""
+    series = make_series()
+    for _ in range(2):
+        Occurrence.objects.create(series=series, slot=NOW, job_id=ID)
+
+
+def make_queue(**limits: Any) -> Queue:
+    """Write a queue with these limits."""
+    return Queue.objects.create(name="q", **limits)
+
+
+def of_series(name: str, **fields: Any) -> Any:
+    """Return a case: the constraint's name, and a series that it refuses."""
+    return pytest.param(name, lambda: make_series(**fields), id=f"{name.removeprefix('dilamme_')}-{fields}")
+
+
 def of_job(name: str, **fields: Any) -> Any:
     """Return a case: the constraint's name, and a row that it refuses."""
     shown = ",".join(f"{key}={value}" for key, value in fields.items())
@@ -92,6 +114,21 @@ REFUSED = [
     of_job("dilamme_job_fits_its_status", unmet=1, **FITTING["processing"], status="processing"),
     of_job("dilamme_job_has_names", type=""),
     of_job("dilamme_job_has_names", queue=""),
+    of_series("dilamme_series_has_one_rule", interval=""),
+    of_series("dilamme_series_has_one_rule", cron="* * * * *"),
+    of_series("dilamme_series_has_one_rule", interval="", cron="* * * * *", mode="after"),
+    of_series("dilamme_series_words_known", mode="now"),
+    of_series("dilamme_series_words_known", catch_up="some"),
+    of_series("dilamme_series_words_known", overlap="maybe"),
+    of_series("dilamme_series_ranges", catch_up_limit=0),
+    of_series("dilamme_series_ranges", catch_up_limit=10_001),
+    of_series("dilamme_series_ranges", jitter=-1),
+    pytest.param("dilamme_series_name", lambda: [make_series() for _ in range(2)], id="series_name"),
+    pytest.param("dilamme_occurrence_once", make_same_slot_twice, id="occurrence_once"),
+    *(
+        pytest.param("dilamme_queue_limits", lambda limits=limits: make_queue(**limits), id=f"queue_limits-{limits}")
+        for limits in ({"concurrency": -1}, {"concurrency_per_key": 0}, {"rate": 0}, {"burst": 0})
+    ),
     pytest.param(
         "dilamme_job_unique_key", lambda: [make_job(unique_key="k") for _ in range(2)], id="unique_key-pending"
     ),
