@@ -61,6 +61,9 @@ class Settings:
     MAX_RESULT_BYTES: int = 2 * 1024 * 1024
     MAX_ERROR_CHARACTERS: int = 20_000  # of an error, and of a traceback; longer ones are cut with a mark
 
+    # History
+    RETENTION: float = 0.0  # seconds after their end for which final jobs are kept; 0 for ever
+
     # REST
     API_KEYS: Mapping[str, str] = field(default_factory=dict)  # {name kept in the history: key}; none: all are refused
     IDEMPOTENCY_RETENTION: float = 86400.0  # how long a request with an Idempotency-Key may be repeated
@@ -107,6 +110,7 @@ _BOUNDS: dict[str, tuple[Callable[[Any], bool], str]] = {
         _are_api_keys,
         "use a dict of {name: key}: for each name a key of its own, of at least 16 printable ASCII characters.",
     ),
+    "RETENTION": _from(0),
     "IDEMPOTENCY_RETENTION": _from(1),
     "LOG_DIRECTORIES": (lambda value: all(isinstance(path, str) and path for path in value), "use a list of paths."),
 }

@@ -61,6 +61,7 @@ class Duties:
         self._appetite = appetite
         self._work_is_due = work_is_due
         self._starts_seen = 0
+        self._retention = lifecycle.Retention()
         self._are_series_stale = True  # whether what the code declares has not been written yet
         self._has_timeouts = False  # whether any run of this process ever had one
 
@@ -188,6 +189,7 @@ class Duties:
     def _expire(self) -> None:
         try:
             announce(ByWorker, lifecycle.expire(self._session))
+            self._retention.prune(self._session)
             prune_idempotency(self._session)
         except (DatabaseAway, psycopg.Error) as error:
             logger.warning("The sweep for jobs that were not started in time failed: %s", error)

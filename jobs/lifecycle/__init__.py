@@ -3,10 +3,10 @@
 Read it in this order:
 
 `exchange` what a worker does each turn · `recording` how a run that ended is written, behind the fence · `cascade` what
-that means for those that wait · `claiming` how jobs are taken · `frontier` from where on · `rescue` how they are taken
-back from a lost worker · `controls` what is held back · `expiry` how those end that were not started in time ·
-`operating` what people may do · `retrying` how final jobs come back · `editing` what may still be changed · `presence`
-how a worker says that it is alive.
+that means for those that wait · `claiming` how jobs are taken · `frontier` from where on · `controls` what is held
+back · `rescue` how jobs are taken back from a lost worker · `expiry` how those end that were not started in time ·
+`retention` how history ends · `operating` what people may do · `retrying` how final jobs come back · `editing` what may
+still be changed · `reporting` what handlers say · `presence` how a worker says that it is alive.
 """
 
 from jobs.lifecycle.cascade import settle_rest
@@ -17,6 +17,7 @@ from jobs.lifecycle.expiry import expire
 from jobs.lifecycle.operating import Answer, cancel, cancel_workflow, retry, retry_workflow
 from jobs.lifecycle.presence import Presence, beat, leave
 from jobs.lifecycle.rescue import rescue
+from jobs.lifecycle.retention import Retention
 
 __all__ = [
     "Answer",
@@ -24,6 +25,7 @@ __all__ = [
     "Claimed",
     "Exchanged",
     "Presence",
+    "Retention",
     "beat",
     "cancel",
     "cancel_workflow",

@@ -45,6 +45,7 @@ WRONG = [
     ("MAX_PAYLOAD_BYTES", 1, f"is 1; {SECONDS.format('2')}"),
     ("MAX_RESULT_BYTES", 1, f"is 1; {SECONDS.format('2')}"),
     ("MAX_ERROR_CHARACTERS", 99, f"is 99; {SECONDS.format('100')}"),
+    ("RETENTION", -1, f"is -1; {SECONDS.format('0')}"),
     ("IDEMPOTENCY_RETENTION", 0, f"is 0; {SECONDS.format('1')}"),
     ("WEBHOOK_ALLOW_PRIVATE", "no", "is 'no'; it must be bool."),
     ("LOG_DIRECTORIES", "/var/log", "is '/var/log'; it must be list or tuple."),
