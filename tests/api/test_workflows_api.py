@@ -124,7 +124,7 @@ WRONG = [
     ({"a": {**FREE, "unique_key": "k"}}, "jobs.a.unique_key", "Extra inputs are not permitted"),
     ({"a": {**FREE, "workflow_id": str(NOBODY)}}, "jobs.a.workflow_id", "Extra inputs are not permitted"),
     ({"a": {"type": "nobody_knows_it"}}, "jobs.a.type", "a: No handler is registered for the type 'nobody_knows_it'."),
-    ({"a": FREE, "b": {"type": "strict"}}, "jobs.b.payload", "b: The payload does not fit strict: number: Field required"),
+    ({"a": FREE, "b": {"type": "strict"}}, "jobs.b.payload", "b: The payload does not fit strict: number: "),
     ({"a": {**FREE, "dependency_ids": [str(NOBODY)]}}, "dependency_ids", f"No job has the id {NOBODY}: "),
     ([], "jobs", "Input should be a valid dictionary"),
     (None, "jobs", "Input should be a valid dictionary"),
