@@ -51,7 +51,8 @@ def enqueue_many(new_jobs: Iterable[NewJob]) -> Sequence[Job]:
     if not drafts:
         return []
     session = DjangoSession()
-    if all(draft.terms.is_plain for draft in drafts):
+    terms = {id(draft.terms): draft.terms for draft in drafts}
+    if all(each.is_plain for each in terms.values()):
         if settings.SPOOL and session.is_free:
             return _insert_or_spool(session, drafts)
         return _insert(session, drafts, {})

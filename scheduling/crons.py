@@ -89,7 +89,7 @@ class Cron:
         """
         moment, zone = instant(moment), zone_named(self.zone)
         found = self._first(moment, local_time(moment, zone))
-        turn = turning_back(moment, zone) if self.is_wildcard else None
+        turn = turning_back(moment, zone)
         if turn and moment < turn and not (found and found < turn):
             # What clocks have shown already, they will show once more.
             found = self._first(turn - _MICROSECOND, local_time(turn, zone) - _SECOND)

@@ -51,7 +51,7 @@ def instant(moment: datetime) -> datetime:
 
 def local_time(moment: datetime, zone: ZoneInfo) -> datetime:
     """Return what the clocks of a zone show at an instant."""
-    return moment.astimezone(zone).replace(tzinfo=None, fold=0)
+    return moment.astimezone(zone).replace(tzinfo=None)
 
 
 def instants(local: datetime, zone: ZoneInfo) -> list[datetime]:

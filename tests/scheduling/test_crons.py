@@ -186,11 +186,11 @@ def test_an_occurrence_is_later_than_the_moment() -> None:
         ("@weekly", ["2026-07-05 00:00", "2026-07-12 00:00"]),
         ("@monthly", ["2026-08-01 00:00", "2026-09-01 00:00"]),
         ("@yearly", ["2027-01-01 00:00", "2028-01-01 00:00"]),
-        ("@Annually", ["2027-01-01 00:00", "2028-01-01 00:00"]),
+        (" @Annually ", ["2027-01-01 00:00", "2028-01-01 00:00"]),
     ],
 )
 def test_an_alias_stands_for_a_rule(alias: str, next_times: list[str]) -> None:
-    """Each alias fires when its name says."""
+    """Each alias fires when its name says, however it is written."""
     assert [f"{moment:%Y-%m-%d %H:%M}" for moment in upcoming(Cron(alias), NOW, 2)] == next_times
 
 
