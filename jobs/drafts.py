@@ -90,9 +90,8 @@ class Terms(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether storing it needs nothing but its own row, written with defaults."""
-        return not (
-            self.parents or self.workflow or self.uniqueness or self.timeout or self.expires_at or self.concurrency_key
-        )
+        needs = (self.parents, self.workflow, self.step, self.uniqueness, self.timeout, self.expires_at)
+        return not any(needs) and self.concurrency_key is None
 
 
 class Draft(NamedTuple):

@@ -7,7 +7,7 @@ first. A rollback takes the jobs and the wake-up with it. What exists already is
 
 import functools
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -73,21 +73,15 @@ def store(session: DjangoSession, drafts: Sequence[Draft], parents: Mapping[uuid
 
 def _store(session: DjangoSession, drafts: Sequence[Draft], parents: Mapping[uuid.UUID, Sequence[uuid.UUID]]) -> Made:
     with session.transaction():
-        return _store_held(session, drafts, parents)
-
-
-def _store_held(
-    session: DjangoSession, drafts: Sequence[Draft], parents: Mapping[uuid.UUID, Sequence[uuid.UUID]]
-) -> Made:
-    edges = edges_of(session, drafts, parents)
-    if any(draft.unique_key is not None for draft in drafts):
-        made = _insert_unique(session, drafts, edges.unmet)
-        edges = edges.without(made.existing)
-    else:
-        made = _insert(session, drafts, edges.unmet)
-    if edges.children:
-        session.fetch("add_edges", **edges.as_arrays())
-    return made
+        edges = edges_of(session, drafts, parents)
+        if any(draft.unique_key is not None for draft in drafts):
+            made = _insert_unique(session, drafts, edges.unmet)
+            edges = edges.without(made.existing)
+        else:
+            made = _insert(session, drafts, edges.unmet)
+        if edges.children:
+            session.fetch("add_edges", **edges.as_arrays())
+        return made
 
 
 def _insert(session: DjangoSession, drafts: Sequence[Draft], unmet: Mapping[uuid.UUID, int]) -> Made:
@@ -118,7 +112,7 @@ def _insert_unique(session: DjangoSession, drafts: Sequence[Draft], unmet: Mappi
         made.existing |= {draft.id: holders[draft.unique_key] for draft in remaining if draft.unique_key in holders}
         remaining = [draft for draft in remaining if draft.unique_key not in holders]
         if not remaining:
-            _meet(session, drafts, made.existing)
+            _meet(session, drafts, made)
             return made
     raise UniqueKeyHeld(f"The unique key {remaining[0].unique_key!r} changes hands too fast; try again.", None)
 
@@ -132,14 +126,14 @@ def _lasts(draft: Draft) -> bool:
     return draft.terms.uniqueness is None or draft.terms.uniqueness.scope == UniqueScope.UNFINISHED
 
 
-def _meet(session: DjangoSession, drafts: Sequence[Draft], existing: Mapping[uuid.UUID, uuid.UUID]) -> None:
+def _meet(session: DjangoSession, drafts: Sequence[Draft], made: Made) -> None:
     """Do what was asked for with those whose key another job holds."""
+    existing, own = made.existing, {draft.id for draft in drafts}
     met = [draft for draft in drafts if draft.id in existing]
     rules = {draft.id: draft.terms.uniqueness.on_conflict for draft in met if draft.terms.uniqueness}
     for draft in met:
         if rules[draft.id] == OnConflict.RAISE:
-            holder = existing[draft.id]
-            raise UniqueKeyHeld(f"The unique key {draft.unique_key!r} is held by the job {holder}.", holder)
+            raise _held(draft.unique_key, existing[draft.id], own)
     # Of several for one job the last counts.
     replacing = {existing[draft.id]: draft for draft in met if rules[draft.id] == OnConflict.REPLACE}
     if replacing:
@@ -150,6 +144,13 @@ def _meet(session: DjangoSession, drafts: Sequence[Draft], existing: Mapping[uui
             run_ats=[draft.terms.run_at for draft in replacing.values()],
             horizon=settings.horizon,
         )
+        made.replaced = own & replacing.keys()
+
+
+def _held(key: str | None, holder: uuid.UUID, own: Collection[uuid.UUID]) -> UniqueKeyHeld:
+    if holder in own:  # and gone with the transaction
+        return UniqueKeyHeld(f"Two of these jobs have the unique key {key!r}; give one of them another.", None)
+    return UniqueKeyHeld(f"The unique key {key!r} is held by the job {holder}.", holder)
 
 
 def _as_arrays(drafts: Sequence[Draft], unmet: Mapping[uuid.UUID, int]) -> dict[str, Any]:

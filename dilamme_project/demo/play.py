@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from dilamme_project import tasks
 from dilamme_project.demo.processes import ROOT
-from jobs import insights
+from jobs import insights, workflow
 from jobs.errors import DilammeError
 from jobs.models import Job
 from jobs.states import FINAL, Status
@@ -51,7 +51,12 @@ class Play:
         for priority, word in ((3, "Low"), (2, "Medium"), (1, "High")):
             self._add(f"Priority {word}", tasks.greet.using(priority=priority).enqueue(word).pk)
         self._add("Fails twice, then succeeds", tasks.flaky.enqueue().pk, attempts=3)
-        self._add("Ends among the dead letters", tasks.hopeless.enqueue().pk, status=Status.FAILED, attempts=2)
+        graph = workflow()
+        graph.add("root", tasks.hopeless)
+        graph.add("leaf", tasks.greet, "never", after="root")
+        made = graph.enqueue().jobs
+        self._add("Ends among the dead letters", made["root"].pk, status=Status.FAILED, attempts=2)
+        self._add("Waits for it, and goes with it", made["leaf"].pk, status=Status.CANCELLED, attempts=0)
 
     def watch(self) -> Iterator[dict[uuid.UUID, Job]]:
         """Yield how the jobs stand, several times a second, until all have ended."""
