@@ -14,8 +14,8 @@ class JobsConfig(AppConfig):
     def ready(self) -> None:
         """Find the handlers and register the checks. Imports wait until the app registry is complete."""
         from jobs import checks  # noqa: F401, PLC0415  registers the checks; needs the models
+        from jobs.discovery import autodiscover  # noqa: PLC0415  needs the app registry
         from jobs.live import publishing  # noqa: PLC0415  needs the models
-        from jobs.registry import autodiscover  # noqa: PLC0415  needs the app registry
 
         publishing.connect()
         autodiscover()

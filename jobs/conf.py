@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any, cast
 
 from django.conf import settings as django_settings
@@ -55,6 +56,8 @@ class Settings:
     GRACE: float = 30.0  # how long a stopping worker waits for running handlers
     CLAIM_BATCH: int = 400  # most jobs claimed in one statement
     UNKNOWN_TYPE_DELAY: float = 30.0  # how long a job of a type unknown to its worker is put back
+    ISOLATION_MAX_JOBS: int | None = 100  # runs after which a child process gives way to a new one; None for no limit
+    ISOLATION_MAX_MEMORY: int | None = 512  # MB of a child process after a run, beyond which it does so
 
     # Limits
     MAX_PAYLOAD_BYTES: int = 2 * 1024 * 1024
@@ -85,6 +88,11 @@ def _from(least: float) -> tuple[Callable[[Any], bool], str]:
     return lambda value: least <= value <= _MOST, f"use a number from {least:g} to {_MOST:,}."
 
 
+def _none_or_from(least: float) -> tuple[Callable[[Any], bool], str]:
+    fits, rule = _from(least)
+    return lambda value: value is None or fits(value), f"{rule[:-1]}, or None for no limit."
+
+
 def _are_api_keys(keys: Mapping[Any, Any]) -> bool:
     plain = all(isinstance(text, str) and text.isascii() and text.isprintable() for text in (*keys, *keys.values()))
     return plain and all(keys) and all(len(key) >= 16 for key in keys.values()) and len(set(keys.values())) == len(keys)
@@ -103,6 +111,8 @@ _BOUNDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "GRACE": _from(0),
     "CLAIM_BATCH": (lambda value: 1 <= value <= 1000, "use a whole number from 1 to 1000."),
     "UNKNOWN_TYPE_DELAY": _from(0),
+    "ISOLATION_MAX_JOBS": _none_or_from(1),
+    "ISOLATION_MAX_MEMORY": _none_or_from(1),
     "MAX_PAYLOAD_BYTES": _from(2),
     "MAX_RESULT_BYTES": _from(2),
     "MAX_ERROR_CHARACTERS": _from(100),
@@ -115,8 +125,15 @@ _BOUNDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "LOG_DIRECTORIES": (lambda value: all(isinstance(path, str) and path for path in value), "use a list of paths."),
 }
 
+_CHECKED_AS: dict[Any, type | tuple[type, ...]] = {
+    float: (int, float),
+    int | None: (int, NoneType),
+    Mapping[str, str]: Mapping,
+    tuple[str, ...]: (list, tuple),
+}
+
 _TYPES: dict[str, type | tuple[type, ...]] = {
-    f.name: {float: (int, float), Mapping[str, str]: Mapping, tuple[str, ...]: (list, tuple)}.get(f.type, f.type)  # type: ignore[arg-type, misc]
+    f.name: _CHECKED_AS.get(f.type, f.type)  # type: ignore[arg-type, misc]
     for f in dataclasses.fields(Settings)
 }
 
@@ -144,7 +161,9 @@ def problems(raw: Any) -> list[str]:
 
 
 def _describe(types: type | tuple[type, ...]) -> str:
-    return " or ".join(t.__name__ for t in (types if isinstance(types, tuple) else (types,)))
+    return " or ".join(
+        "None" if t is NoneType else t.__name__ for t in (types if isinstance(types, tuple) else (types,))
+    )
 
 
 class _Current:

@@ -76,6 +76,7 @@ def job(
     backoff: Backoff | Callable[[int], float] | None = None,
     retry_on: tuple[type[BaseException], ...] = (),
     give_up_on: tuple[type[BaseException], ...] = (),
+    isolation: str = "thread",
     interruptible: bool = False,
     every: str = "",
     cron: str = "",
@@ -89,7 +90,8 @@ def job(function: Callable[P, R] | None = None, /, *, name: str | None = None, *
     `name` defaults to the function's; `queue`, `priority` (1 High to 3 Low), `max_attempts`, `timeout` (seconds) and
     `backoff` (a `Backoff`, or seconds as a function of the attempts that failed) are what jobs of this type get unless
     they say otherwise. With `retry_on` only these exceptions are tried again; those of `give_up_on` never are. An async
-    handler that is `interruptible` is interrupted at its next await when its job is cancelled.
+    handler that is `interruptible` is interrupted at its next await when its job is cancelled. A sync one with
+    `isolation="process"` runs in a child process, which is killed when its job is cancelled or past its timeout.
 
     With `every` (an interval such as `5m`) or `cron`, in the time zone `tz`, it recurs: workers keep a series of this
     name. `catch_up` says what becomes of missed slots (`skip`, `one`, `all`), `overlap` what a slot does while an

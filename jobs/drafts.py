@@ -126,7 +126,7 @@ def _terms_of(kind: JobType, options: Options, in_force: Settings) -> Terms:
     if (found := _worked_out.get(key)) is not None:
         return found[0]
     terms = _terms(kind, options, in_force)
-    if not isinstance(options.depends_on, tuple):
+    if not (isinstance(options.depends_on, tuple) and isinstance(options.unique, tuple)):
         return terms  # a list may be another one tomorrow
     if len(_worked_out) >= _REMEMBERED:
         _worked_out.clear()

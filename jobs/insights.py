@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 from django.db.models.functions import Now
 
 from jobs.conf import settings
@@ -92,10 +92,13 @@ def parents_of(job_id: uuid.UUID) -> list[uuid.UUID]:
 def parent_results(job_id: uuid.UUID) -> dict[str, Parent]:
     """Return the jobs that this one waited for, with their results, by their name in a workflow, or by id."""
     edges = JobDependency.objects.using(settings.DATABASE).filter(child=job_id).order_by("parent")
-    rows = edges.values_list("parent_id", "parent__step", "parent__type", "parent__status", "parent__result")
+    inside = Q(parent__workflow_id=F("child__workflow_id"))
+    rows = edges.annotate(is_inside=inside).values_list(
+        "parent_id", "parent__step", "is_inside", "parent__type", "parent__status", "parent__result"
+    )
     found: dict[str, Parent] = {}
-    for id_, step, type_, status, result in rows:
-        name = step if step and step not in found else str(id_)
+    for id_, step, is_inside, type_, status, result in rows:
+        name = step if is_inside and step and step not in found else str(id_)
         found[name] = Parent(id_, type_, status, result)
     return found
 

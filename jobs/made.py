@@ -26,6 +26,7 @@ class Made(Sequence[Job]):
         self._made_at: datetime | None = None  # until the database has said so
         self._unmet = unmet  # by id: for how many parents a job waits
         self.existing: dict[uuid.UUID, uuid.UUID] = {}  # instead of these, those jobs exist already
+        self.replaced: set[uuid.UUID] = set()  # made, and given another payload by the same call
         self._alias = settings.DATABASE
         self._built: dict[int, Job] = {}
 
@@ -58,9 +59,10 @@ class Made(Sequence[Job]):
                 job.scheduled_at = job.run_at = made_at
 
     def _build(self, draft: Draft) -> Job:
-        if holder := self.existing.get(draft.id):
-            job = Job.objects.using(self._alias).get(pk=holder)
-            job.created = False
+        stored = self.existing.get(draft.id) or (draft.id if draft.id in self.replaced else None)
+        if stored is not None:
+            job = Job.objects.using(self._alias).get(pk=stored)
+            job.created = stored == draft.id
             return job
         row = _values(draft, self._made_at, self._unmet.get(draft.id, 0))
         fields = _fields()

@@ -1,11 +1,10 @@
 """The job types this process knows: name, handler, defaults and payload schema.
 
-Handlers are found in the `jobs` and `tasks` modules of the installed apps. The registry calls no handler and stores
-nothing; the worker runs what it looks up here, and enqueueing validates against the schema.
+The registry finds no handler (`jobs.discovery` does), calls none and stores nothing; the worker runs what it looks up
+here, and enqueueing validates against the schema.
 """
 
 import functools
-import importlib
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -13,8 +12,6 @@ from dataclasses import dataclass
 from typing import Any, get_type_hints
 
 import pydantic
-from django.apps import apps
-from django.utils.module_loading import module_has_submodule
 from pydantic.errors import PydanticUserError
 
 from jobs.conf import settings
@@ -35,7 +32,7 @@ from scheduling import Backoff
 
 logger = logging.getLogger("dilamme")
 
-_MODULES = ("jobs", "tasks")
+_ISOLATIONS = ("thread", "process")
 
 
 @dataclass(frozen=True)
@@ -52,6 +49,7 @@ class JobType:
     retry_on: tuple[type[BaseException], ...] = ()  # if any, nothing else is tried again
     give_up_on: tuple[type[BaseException], ...] = ()  # never tried again
     schedule: Schedule | None = None
+    isolation: str = "thread"  # or "process": a child of the worker, killed when the run is to stop
     interruptible: bool = False  # whether a cancellation interrupts an async handler at its next await
 
     def __post_init__(self) -> None:
@@ -81,6 +79,10 @@ class JobType:
             raise ConfigurationError(f"{self.name}: backoff is {self.backoff!r}; {way_out}")
         if self.interruptible and not self.is_async:
             raise ConfigurationError(f"{self.name}: interruptible is for async handlers, which can stop at an await.")
+        if self.isolation not in _ISOLATIONS:
+            raise ConfigurationError(f"{self.name}: isolation is {self.isolation!r}; use 'thread' or 'process'.")
+        if self.isolation == "process" and self.is_async:
+            raise ConfigurationError(f"{self.name}: isolation='process' is for sync handlers; declare it with def.")
 
     def is_final(self, error: BaseException) -> bool:
         """Whether another attempt makes no sense after this error."""
@@ -281,20 +283,3 @@ def _origin(handler: Callable[..., Any]) -> str:
 
 
 registry = Registry()
-
-
-def autodiscover() -> None:
-    """Import the `jobs` and `tasks` modules of every installed app, so that their handlers are registered."""
-    for app in apps.get_app_configs():
-        for module in _MODULES:
-            if app.name != "jobs" and module_has_submodule(app.module, module):
-                _load(f"{app.name}.{module}")
-
-
-def _load(module: str) -> None:
-    try:
-        importlib.import_module(module)
-    except (Exception, SystemExit) as error:
-        raise ConfigurationError(
-            f"The module {module}, searched for job handlers, could not be imported: {type(error).__name__}: {error}"
-        ) from error

@@ -48,7 +48,7 @@ def uniqueness_of(key: Any, names: Collection[str], scope: str, on_conflict: str
         raise InvalidJob("unique_key and unique are both given; use one of them.", field="unique_key")
     if key is not None and not valid_key(key):
         raise InvalidJob(f"unique_key is {key!r:.100}; {KEY_RULE}", field="unique_key")
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    if isinstance(names, str) or not (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
         raise InvalidJob(f"unique is {names!r}; use a list of names of the payload.", field="unique")
     if scope not in _SCOPES:
         raise InvalidJob(f"unique_scope is {scope!r}; use {' or '.join(_SCOPES)}.", field="unique_scope")

@@ -115,7 +115,7 @@ class Workflow:
     def __init__(self) -> None:
         self._steps: dict[str, Step] = {}
 
-    def add(self, name: str, task: Any, *args: Any, after: str | Collection[str] = (), **kwargs: Any) -> str:
+    def add(self, name: str, task: Any, /, *args: Any, after: str | Collection[str] = (), **kwargs: Any) -> str:
         """Add a call of a task, to be made when those it is `after` have completed; returns its name.
 
         `on_failure` and other options are those of `task.using(...)`.

@@ -1,8 +1,8 @@
 """The jobs a worker process holds: those that wait in the heap and those that run, and the threads that run them.
 
-Sync handlers run in threads, async ones on one event loop; together never more than `concurrency`. A thread that has
-finished takes the next job from the heap itself, so that the loop is not needed between two short jobs. Nothing here
-knows the database: outcomes are collected by the loop.
+Sync handlers run in threads, isolated ones in child processes for which threads wait, async ones on one event loop;
+together never more than `concurrency`. A thread that has finished takes the next job from the heap itself, so that the
+loop is not needed between two short jobs. Nothing here knows the database: outcomes are collected by the loop.
 """
 
 import math
@@ -22,6 +22,7 @@ from jobs.registry import JobType, registry
 from scheduling import Aging, ReadyHeap
 from workers import connections, executor
 from workers.async_lane import HANDLER_THREAD, AsyncLane
+from workers.isolation import Children
 from workers.wakeup import Wakeup
 
 SOON = 0.002  # seconds within which a job should start once a slot is free
@@ -38,6 +39,11 @@ class Run:
     started: float = field(default_factory=time.monotonic)
     timeout: float | None = None  # seconds
     is_settled: bool = False  # its outcome has been given: whatever the handler still does counts for nothing
+
+    @property
+    def is_isolated(self) -> bool:
+        """Whether its handler runs in a child process."""
+        return self.kind is not None and self.kind.isolation == "process"
 
 
 class Pool:
@@ -60,6 +66,7 @@ class Pool:
         self._idle_threads = 0
         self._handed: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
         self._lane = AsyncLane(self._async_ended)
+        self._children = Children(reports)
 
     # What the loop does
 
@@ -161,12 +168,13 @@ class Pool:
         return self._lane.blocked_by()
 
     def close(self) -> None:
-        """Stop idle threads and the event loop; handlers that never return are left to the process's end."""
+        """Stop idle threads and children, and the loop; handlers that never return are left to the process's end."""
         for _ in self._threads:
             self._handed.put(None)
         self._lane.close()
         for thread in self._threads:
             thread.join(timeout=0 if self._zombies else 5)
+        self._children.close()
 
     # Starting and ending
 
@@ -200,20 +208,11 @@ class Pool:
         return None
 
     def _begin(self, claim: Claim, kind: JobType | None) -> Run:
-        context = Context(
-            job_id=claim.id,
-            type=claim.type,
-            queue=claim.queue,
-            attempt=claim.attempt,
-            scheduled_at=claim.scheduled_at,
-            workflow_id=claim.workflow_id,
-            read_parents=insights.parent_results,
-            reports=self._reports,
-        )
+        context = executor.context_of(claim, insights.parent_results, self._reports)
         run = Run(claim, kind, context, timeout=claim.timeout or (kind.timeout if kind else None))
         self._running.add(run)
         self._starts += 1
-        if run.timeout is not None:
+        if run.timeout is not None and not run.is_isolated:
             self._started.append(run)
         return run
 
@@ -231,9 +230,20 @@ class Pool:
         while (run := self._wait_for_run()) is not None:
             following: Run | None = run
             while following is not None:
-                outcome = executor.run(following.kind, following.claim, following.context)
-                following = self._ended(following, outcome)
+                following = self._ended(following, self._run(following))
         connections.close_all()
+
+    def _run(self, run: Run) -> Outcome:
+        if run.is_isolated:
+            return self._children.run(run.claim, run.context, lambda: self._begun_in_child(run))
+        return executor.run(run.kind, run.claim, run.context)
+
+    def _begun_in_child(self, run: Run) -> None:
+        """Count the time from now: to start a child takes a while, and is no part of the run."""
+        run.started = time.monotonic()
+        if run.timeout is not None:
+            self._started.append(run)
+            self._wakeup.set()
 
     def _wait_for_run(self) -> Run | None:
         try:

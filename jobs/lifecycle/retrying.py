@@ -22,8 +22,8 @@ class _Target(NamedTuple):
     id: uuid.UUID
     status: str
     cancelled_because: uuid.UUID | None
-    attempt: int
     unique_key: str | None
+    will_hold_key: bool  # once it is pending again
 
 
 class _Edge(NamedTuple):
@@ -49,22 +49,15 @@ def retry_held(session: DjangoSession, ids: Sequence[uuid.UUID], actor: str, *, 
     result = Retried(refused={t.id: _why_not(t.status) for t in targets.values() if t.status not in RETRYABLE})
     roots = [id_ for id_ in targets if id_ not in result.refused]
     below = _lock_downstream(session, roots) if downstream and roots else {}
-    edges = _edges_to(session, [*roots, *below])
-    revivable = _revivable(roots, below, edges)
-    for id_ in roots:
-        if reason := revivable.why_not.get(id_):
-            result.refused[id_] = reason
-    taken = _keys_taken(session, [t for t in {**targets, **below}.values() if t.id in revivable.unmet])
-    result.refused |= {id_: text for id_, text in taken.items() if id_ in targets}
-    unmet = {id_: count for id_, count in revivable.unmet.items() if id_ not in taken}
-    if taken:  # whatever waits for those cannot be revived either
-        unmet = _revivable([i for i in roots if i not in taken], {i: t for i, t in below.items() if i not in taken},
-                           edges).unmet  # fmt: skip
-    result.retried = [id_ for id_ in unmet if id_ in targets]
-    result.revived = [id_ for id_ in unmet if id_ not in targets]
-    _write(session, unmet, targets, actor)
-    left = [*below, *(t.id for t in targets.values() if t.cancelled_because and t.id not in below)]
-    _blame(session, [id_ for id_ in left if id_ not in unmet], set(unmet), edges)
+    candidates = {id_: targets[id_] for id_ in roots} | below
+    edges = _edges_to(session, list(candidates))
+    revivable = _revivable(candidates, edges, _key_holders(session, candidates.values()))
+    result.refused |= {id_: revivable.why_not[id_] for id_ in roots if id_ in revivable.why_not}
+    result.retried = [id_ for id_ in revivable.unmet if id_ in targets]
+    result.revived = [id_ for id_ in revivable.unmet if id_ not in targets]
+    _write(session, revivable.unmet, targets, actor)
+    left = [id_ for id_ in revivable.why_not if candidates[id_].cancelled_because]
+    _blame(session, left, revivable.unmet, edges)
     return result
 
 
@@ -101,19 +94,26 @@ class _Revivable:
 
 
 def _revivable(
-    roots: Sequence[uuid.UUID], below: Mapping[uuid.UUID, _Target], edges: Mapping[uuid.UUID, list[_Edge]]
+    candidates: Mapping[uuid.UUID, _Target],
+    edges: Mapping[uuid.UUID, list[_Edge]],
+    holders: Mapping[str, uuid.UUID],
 ) -> _Revivable:
-    result = _Revivable()
-    candidates = {*roots, *below}
+    """Decide parents first, for what waits for a job that stays dead stays so as well."""
+    result, holders = _Revivable(), dict(holders)
     inside = {id_: {e.parent for e in edges.get(id_, ()) if e.parent in candidates} for id_ in candidates}
     for id_ in graph.in_order(inside):
-        dead = next((e for e in edges.get(id_, ()) if _is_dead(e, result.unmet)), None)
-        if dead is None:
-            result.unmet[id_] = sum(_is_open(e, result.unmet) for e in edges.get(id_, ()))
-        else:
+        target, waits_for = candidates[id_], edges.get(id_, ())
+        key = target.unique_key
+        if dead := next((e for e in waits_for if _is_dead(e, result.unmet)), None):
             result.why_not[id_] = (
                 f"It waits for the job {dead.parent}, which is {dead.status}: retry that one, and this one follows."
             )
+        elif key is not None and key in holders:
+            result.why_not[id_] = f"Its unique key {key!r} is held by the job {holders[key]} by now."
+        else:
+            result.unmet[id_] = sum(_is_open(e, result.unmet) for e in waits_for)
+            if key is not None and target.will_hold_key:
+                holders[key] = id_  # of two that come back with one key, the first has it
     return result
 
 
@@ -125,19 +125,10 @@ def _is_open(edge: _Edge, revived: Mapping[uuid.UUID, int]) -> bool:
     return edge.parent in revived or edge.status in (Status.PENDING, Status.PROCESSING)
 
 
-def _keys_taken(session: DjangoSession, targets: Sequence[_Target]) -> dict[uuid.UUID, str]:
-    """Return which of these jobs cannot come back, because another job has their unique key by now."""
-    if not (keys := [t.unique_key for t in targets if t.unique_key is not None]):
-        return {}
-    holders: dict[str, uuid.UUID] = {key: id_ for key, id_ in session.fetch("key_holders", keys=keys)}  # noqa: C416
-    taken = {}
-    for target in targets:
-        if target.unique_key is None:
-            continue
-        if holder := holders.get(target.unique_key):
-            taken[target.id] = f"Its unique key {target.unique_key!r} is held by the job {holder} by now."
-        holders.setdefault(target.unique_key, target.id)  # of two that come back with one key, the first has it
-    return taken
+def _key_holders(session: DjangoSession, targets: Iterable[_Target]) -> Mapping[str, uuid.UUID]:
+    """Return who has the unique keys of these jobs by now."""
+    keys = [target.unique_key for target in targets if target.unique_key is not None]
+    return {key: id_ for key, id_ in session.fetch("key_holders", keys=keys)} if keys else {}  # noqa: C416
 
 
 def _write(
@@ -158,20 +149,26 @@ def _write(
 def _blame(
     session: DjangoSession,
     ids: Sequence[uuid.UUID],
-    revived: set[uuid.UUID],
+    revived: Mapping[uuid.UUID, int],
     edges: Mapping[uuid.UUID, list[_Edge]],
 ) -> None:
-    """Let what stays cancelled name the job because of which it does. Parents come before children."""
-    roots: dict[uuid.UUID, uuid.UUID] = {}
-    remaining = set(ids)
-    inside = {id_: {e.parent for e in edges.get(id_, ()) if e.parent in remaining} for id_ in ids}
-    for id_ in graph.in_order(inside):
-        for edge in edges.get(id_, ()):
-            if _is_dead(edge, dict.fromkeys(revived, 0)):
-                roots[id_] = roots.get(edge.parent) or edge.cancelled_because or edge.parent
-                break
+    """Let what stays cancelled name the job because of which it does; parents come first.
+
+    It names nobody if only its unique key is in the way: then it is the one that has to be retried.
+    """
+    roots: dict[uuid.UUID, uuid.UUID | None] = {}
+    for id_ in ids:
+        dead = next((e for e in edges.get(id_, ()) if _is_dead(e, revived)), None)
+        roots[id_] = None if dead is None else _root_of(dead, roots, revived)
     if roots:
-        session.fetch("blame", ids=list(roots), roots=list(roots.values()))
+        texts = [root and str(root) for root in roots.values()]  # an array of UUIDs has no None
+        session.fetch("blame", ids=list(roots), roots=texts)
+
+
+def _root_of(edge: _Edge, roots: Mapping[uuid.UUID, uuid.UUID | None], revived: Mapping[uuid.UUID, int]) -> uuid.UUID:
+    """Return with which job the death of this parent began."""
+    root = roots.get(edge.parent, edge.cancelled_because)
+    return edge.parent if root is None or root in revived else root
 
 
 def _why_not(status: str) -> str:

@@ -1,11 +1,14 @@
 """Handlers that leave traces in a table of their own, for tests that look at what really ran."""
 
 import os
+import re
 import signal
+import subprocess
+import threading
 import time
 from pathlib import Path
 
-from django.db import connection
+from django.db import connection, transaction
 
 from jobs import Context, job
 from scheduling import Backoff
@@ -57,3 +60,78 @@ def nap(seconds: float) -> float:
     """Sleep, and tell what this process takes the time to be."""
     time.sleep(seconds)
     return time.time()
+
+
+_kept: list[bytes] = []
+
+
+@job(name="whoami", isolation="process")
+def whoami(ctx: Context, megabytes: int = 0) -> int:
+    """Report, fill so much memory for good, and return the id of the process."""
+    ctx.progress(1, 2, "half")
+    ctx.log("a line")
+    _kept.append(b"x" * (megabytes * 1024 * 1024))
+    return os.getpid()
+
+
+@job(name="isolated_hang", isolation="process", max_attempts=1)
+def isolated_hang(path: str, *, helper: bool = False) -> None:
+    """Leave the ids of this process and of a helper in a file, and hang where no other thread gets the interpreter."""
+    pids = [os.getpid()]
+    if helper:
+        pids.append(subprocess.Popen(["sleep", "600"]).pid)
+    Path(f"{path}.new").write_text(" ".join(map(str, pids)))
+    Path(f"{path}.new").rename(path)
+    re.match(r"(a+)+b", "a" * 64)
+
+
+@job(name="isolated_nap", isolation="process")
+def isolated_nap(path: str, seconds: float) -> str:
+    """Leave the id of this process in a file, and sleep."""
+    Path(f"{path}.new").write_text(str(os.getpid()))
+    Path(f"{path}.new").rename(path)
+    time.sleep(seconds)
+    return "rested"
+
+
+@job(name="isolated_end", isolation="process", max_attempts=1)
+def isolated_end(how: str) -> str:
+    """End in an unusual way."""
+    if how == "exit":
+        os._exit(3)
+    if how == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if how == "transaction":
+        transaction.set_autocommit(False)
+    if how == "raise":
+        raise ValueError("in the child")
+    if how == "thread":
+        threading.Thread(target=time.sleep, args=(600,)).start()
+    if how == "fork":  # a copy that comes back to the caller, as no handler should
+        return "parent" if os.fork() else "copy"
+    return how
+
+
+@job(name="isolated_sum", isolation="process")
+def isolated_sum(ctx: Context) -> int:
+    """Add up what the parents returned."""
+    return sum(parent.result for parent in ctx.parents.values())
+
+
+@job(name="isolated_backend", isolation="process")
+def isolated_backend() -> list[int]:
+    """Return the ids of this process and of the one that serves it in PostgreSQL."""
+    with connection.cursor() as cursor:
+        cursor.execute("select pg_backend_pid()")
+        return [os.getpid(), cursor.fetchone()[0]]
+
+
+@job(name="fork_in_worker")
+def fork_in_worker(path: str) -> None:
+    """Leave a copy of the worker's process behind, with all that it had open, and its id in a file."""
+    if pid := os.fork():
+        Path(f"{path}.new").write_text(str(pid))
+        Path(f"{path}.new").rename(path)
+    else:
+        time.sleep(600)
+        os._exit(0)

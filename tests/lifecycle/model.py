@@ -74,9 +74,9 @@ class Model:
         """Return whom it may name as the one because of whom it is cancelled: with two dead roots, either."""
         roots: set[uuid.UUID] = set()
         for parent in self.dead_parents(job):
-            if parent.because is None:
+            if parent.because is None or self.jobs[parent.because].status not in DEAD:  # that one was retried alone
                 roots.add(parent.id)
-            else:
+            if parent.because is not None:
                 roots |= {parent.because} | self.roots_of(parent)
         return roots
 

@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
 
 import pytest
@@ -24,8 +24,8 @@ from tests.lifecycle.model import DEAD, LIVE, Known, Model
 from tests.support import handler
 
 SOAK = bool(os.environ.get("DILAMME_SOAK"))
-EXAMPLES, STEPS = (2_000, 60) if SOAK else (60, 40)
-KEYS = ["one", "two"]
+PARTS, EXAMPLES, STEPS = (20, 100, 60) if SOAK else (1, 40, 40)
+TYPE, KEYS = "modelled", ["one", "two"]
 HOUR = 3600.0
 OUTCOMES = [
     Succeeded(), Failed("again", delay=HOUR), Failed("never", final=True), Snoozed(HOUR), Released("stopping"),
@@ -34,6 +34,11 @@ OUTCOMES = [
 NAMED_LATER = "a job that is cancelled because of one that is not dead"
 
 rules = st.sampled_from(["cancel", "run"])
+keys = st.just({}) | st.fixed_dictionaries({
+    "unique_key": st.sampled_from(KEYS),
+    "unique_scope": st.sampled_from(["pending", "pending_and_processing"]),
+    "on_conflict": st.sampled_from(["return", "replace", "raise"]),
+})  # fmt: skip
 
 
 class Lifecycle(RuleBasedStateMachine):
@@ -54,33 +59,31 @@ class Lifecycle(RuleBasedStateMachine):
 
     # What is made
 
-    @rule(data=st.data(), on_failure=rules, attempts=st.integers(1, 2), later=st.booleans(),
-          key=st.sampled_from([None, *KEYS]), scope=st.sampled_from(["pending", "pending_and_processing"]),
-          on_conflict=st.sampled_from(["return", "replace", "raise"]))  # fmt: skip
-    def enqueue(self, data, on_failure, attempts, later, key, scope, on_conflict) -> None:
+    @rule(data=st.data(), on_failure=rules, attempts=st.integers(1, 2), later=st.booleans(), unique=keys)
+    def enqueue(self, data: st.DataObject, on_failure: str, attempts: int, later: bool, unique: dict[str, str]) -> None:
         """Make a job, perhaps below others, perhaps with a key."""
         parents = data.draw(self.some(self.model.jobs, 0, 3))
+        key, lasts = unique.get("unique_key"), unique.get("unique_scope") != "pending"
         new = Known(uuid.uuid4(), self.next_mark(), attempts, dict.fromkeys(parents, on_failure), is_due=not later,
-                    key=key, lasts=scope != "pending")  # fmt: skip
-        options = {"unique_key": key, "unique_scope": scope, "on_conflict": on_conflict} if key else {}
+                    key=key, lasts=lasts)  # fmt: skip
 
         def make() -> Job:
             run_at = timezone.now() + timedelta(seconds=HOUR) if later else None
-            return enqueue("free", {"mark": new.mark}, depends_on=parents, on_failure=on_failure,
-                           max_attempts=attempts, run_at=run_at, **options)  # fmt: skip
+            return enqueue(TYPE, {"mark": new.mark}, depends_on=parents, on_failure=on_failure,
+                           max_attempts=attempts, run_at=run_at, **unique)  # fmt: skip
 
         if self.model.dead_parents(new):
             with pytest.raises(InvalidJob, match="would never run"):
                 make()
         elif key and (holder := self.model.holder_of(key)):
-            self.meet(holder, new, on_conflict, make)
+            self.meet(holder, new, unique["on_conflict"], make)
         else:
             job = make()
             assert job.created
             new.id = job.pk
             self.model.add(new)
 
-    def meet(self, holder: Known, new: Known, on_conflict: str, make) -> None:
+    def meet(self, holder: Known, new: Known, on_conflict: str, make: Callable[[], Job]) -> None:
         """Enqueue with a key that another job holds."""
         if on_conflict == "raise":
             with pytest.raises(UniqueKeyHeld, match=str(holder.id)) as caught:
@@ -101,7 +104,7 @@ class Lifecycle(RuleBasedStateMachine):
         on_failure = [data.draw(rules) for _ in names]
         marks = [self.next_mark() for _ in names]
         steps = {
-            name: Step("free", {"mark": marks[n]}, after[n],
+            name: Step(TYPE, {"mark": marks[n]}, after[n],
                        Options(on_failure=on_failure[n], depends_on=outside if n == 0 else ()))
             for n, name in enumerate(names)
         }  # fmt: skip
@@ -138,7 +141,7 @@ class Lifecycle(RuleBasedStateMachine):
     @rule(data=st.data())
     def lose(self, data: st.DataObject) -> None:
         """Lose the worker of some runs; what it says of them later counts for nothing."""
-        lost = data.draw(self.some(self.turns.held, 1, 3))
+        lost = data.draw(self.some(sorted(self.turns.held), 1, 3))
         Job.objects.filter(pk__in=lost).update(started_at="2020-01-01T00:00Z")
         lifecycle.rescue(self.turns.session)
         lifecycle.settle_rest(self.turns.session)
@@ -263,7 +266,7 @@ class Lifecycle(RuleBasedStateMachine):
             found = None
             try:
                 with transaction.atomic():
-                    enqueue("free", unique_key=key, on_conflict="raise")
+                    enqueue(TYPE, unique_key=key, on_conflict="raise")
                     transaction.set_rollback(True)
             except UniqueKeyHeld as error:
                 found = error.job_id
@@ -298,8 +301,9 @@ class Lifecycle(RuleBasedStateMachine):
         return self.mark
 
 
-def test_the_lifecycle_does_what_its_documentation_says(turns: Turns) -> None:
+@pytest.mark.parametrize("_part", range(PARTS))
+def test_the_lifecycle_does_what_its_documentation_says(turns: Turns, _part: int) -> None:
     """Whatever is done in whatever order, statuses, counts, reasons and keys are those of the model."""
     limits = settings(deadline=None, max_examples=EXAMPLES, stateful_step_count=STEPS)
-    with handler(lambda **_: None, name="free", max_attempts=1, backoff=lambda _: HOUR):
+    with handler(lambda **_: None, name=TYPE, max_attempts=1, backoff=lambda _: HOUR):
         run_state_machine_as_test(lambda: Lifecycle(turns), settings=limits)
