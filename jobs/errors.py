@@ -53,6 +53,10 @@ class InvalidWorkflow(InvalidJob):
     """A graph of jobs was refused before any of it was stored: a cycle, an unknown name, too many jobs."""
 
 
+class SeriesNotFound(DilammeError):
+    """No series has this name."""
+
+
 class JobNotFound(DilammeError):
     """No job has this id."""
 

@@ -103,7 +103,7 @@ def parent_results(job_id: uuid.UUID) -> dict[str, Parent]:
     return found
 
 
-def page_of_jobs(*, before: uuid.UUID | None, limit: int, **equals: str | None) -> Page:
+def page_of_jobs(*, before: uuid.UUID | None, limit: int, **equals: str | uuid.UUID | None) -> Page:
     """Return up to `limit` jobs, newest first, older than `before`, whose fields equal what is given."""
     jobs = light_jobs().filter(**{name: value for name, value in equals.items() if value is not None})
     if before is not None:

@@ -5,7 +5,7 @@ What runs already is left alone. A limit counts live claims, so that nothing sta
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.utils import timezone
@@ -17,6 +17,30 @@ from jobs.models import PausedType, Queue
 from jobs.queries import DjangoSession
 
 LIMIT = 1_000_000
+
+
+class Counts(NamedTuple):
+    """How many jobs of a queue wait for a worker or their time, and how many run."""
+
+    pending: int
+    processing: int
+
+
+def all_queues() -> list[tuple[Queue, Counts]]:
+    """Return the queues that have work, and those with a row; a queue without one is neither paused nor limited."""
+    return _counted(None)
+
+
+def one_queue(name: str) -> tuple[Queue, Counts]:
+    """Return a queue with its counts."""
+    ((queue, counts),) = _counted([name])
+    return queue, counts
+
+
+def _counted(names: list[str] | None) -> list[tuple[Queue, Counts]]:
+    counts = {name: Counts(*both) for name, *both in DjangoSession().fetch("queue_counts", queues=names)}
+    rows = Queue.objects.using(settings.DATABASE).in_bulk(list(counts))
+    return [(rows.get(name) or Queue(name=name), counts[name]) for name in counts]
 
 
 def pause_queue(name: str, *, until: datetime | None = None) -> Queue:

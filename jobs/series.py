@@ -14,7 +14,7 @@ from django.utils import timezone
 from jobs.conf import settings
 from jobs.drafts import NewJob, Options, drafts_of
 from jobs.enqueueing import enqueue
-from jobs.errors import InvalidJob
+from jobs.errors import InvalidJob, SeriesNotFound, TransitionRefused
 from jobs.limits import NAME_RULE, valid_name
 from jobs.models import Job, Series
 from jobs.queries import DjangoSession
@@ -45,10 +45,32 @@ def make_series(name: str, type: str, payload: Mapping[str, Any] | None = None, 
     return _save(series, insert=True)
 
 
+def get_series(name: str) -> Series:
+    """Return the series with this name; `SeriesNotFound` if there is none."""
+    found = Series.objects.using(settings.DATABASE).filter(name=name).first()
+    if found is None:
+        raise SeriesNotFound(f"There is no series {name!r}.")
+    return found
+
+
+def page_of_series(*, after: str | None, limit: int) -> list[Series]:
+    """Return up to `limit` series by name, behind one name."""
+    found = Series.objects.using(settings.DATABASE).order_by("name")
+    return list((found if after is None else found.filter(name__gt=after))[:limit])
+
+
+def delete_series(series: Series) -> None:
+    """Remove a series; the jobs that it has made stay. `TransitionRefused` for one that the code declares."""
+    _refuse_declared(series)
+    series.delete(using=settings.DATABASE)
+
+
 def edit_series(series: Series, **changes: Any) -> Series:
-    """Change fields of a series; takes effect at the next tick. Raises as `make_series` does."""
-    if series.declared:
-        raise InvalidJob(f"{series.name} is declared in code: edit it there.", field="name")
+    """Change fields of a series; takes effect at the next tick.
+
+    Raises as `make_series` does, and `TransitionRefused` for one that the code declares.
+    """
+    _refuse_declared(series)
     for name, value in changes.items():
         setattr(series, name, value)
     if any(name in changes for name in _RULE):
@@ -87,6 +109,23 @@ def preview(series: Series, count: int = PREVIEW) -> Sequence[datetime]:
     return [slot for slot in slots if series.ends_at is None or slot <= series.ends_at]
 
 
+def enqueue_again_and_again(
+    type: str,  # noqa: A002  the API's word
+    payload: Mapping[str, Any],
+    interval: str,
+    **options: Any,
+) -> tuple[Job, Series]:
+    """Make a job, and the series that makes it again each time this interval after its end; both or none.
+
+    Raises what `enqueue` does, and `InvalidJob` for what is no interval, or a unique key that is held.
+    """
+    with transaction.atomic(using=settings.DATABASE):
+        job = enqueue(type, payload, **options)
+        if not job.created:
+            raise InvalidJob(f"The unique key is held by the job {job.pk}, which has its own ways.", field="unique_key")
+        return job, series_after(job, interval)
+
+
 def series_after(job: Job, interval: str) -> Series:
     """Let a job that has just been made run again and again, each time this interval after its end."""
     series = Series(name=f"job-{job.pk}", type=job.type, payload=job.payload, queue=job.queue, priority=job.priority,
@@ -94,6 +133,11 @@ def series_after(job: Job, interval: str) -> Series:
                     last_slot=job.run_at, last_job_id=job.pk)  # fmt: skip
     _check(series)
     return _save(series, insert=True)
+
+
+def _refuse_declared(series: Series) -> None:
+    if series.declared:
+        raise TransitionRefused(f"{series.name} is declared in code: change it there. It can be paused here.")
 
 
 def _options(series: Series) -> dict[str, Any]:

@@ -206,6 +206,7 @@ class Worker:
         if result.recorded.has_pending:
             self._duties.look_ahead_soon()
             self._appetite.frontier.doubt()  # a hand-back keeps its age
+            self._become_hungry()  # and a short delay may be over before anybody looks ahead
         if result.recorded.has_unsettled:
             self._duties.settle_soon()
         announce(ByWorker, result.recorded.changes)

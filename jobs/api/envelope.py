@@ -24,6 +24,7 @@ from jobs.errors import (
     DilammeError,
     InvalidJob,
     JobNotFound,
+    SeriesNotFound,
     SpoolFailed,
     SpoolFull,
     TransitionRefused,
@@ -77,7 +78,7 @@ def install_error_answers(api: NinjaAPI) -> None:
 
     answer(401, AuthenticationError)(lambda _: envelope("Send a valid key in the header X-API-Key."))
     answer(404, Http404)(lambda _: envelope("There is nothing at this address."))
-    answer(404, JobNotFound, WorkflowNotFound)(lambda error: envelope(str(error)))
+    answer(404, JobNotFound, WorkflowNotFound, SeriesNotFound)(lambda error: envelope(str(error)))
     answer(409, TransitionRefused, KeyReused, BenchmarkBusy)(lambda error: envelope(str(error)))
     answer(409, UniqueKeyHeld)(lambda error: envelope(str(error), job_id=error.job_id))
     answer(413, RequestDataTooBig)(lambda _: envelope("The request is too large."))

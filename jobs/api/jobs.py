@@ -3,6 +3,7 @@
 import functools
 import uuid
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -12,10 +13,22 @@ from jobs import insights, lifecycle
 from jobs.api.envelope import ERRORS, Envelope, envelope
 from jobs.api.keys import actor_of
 from jobs.api.repeating import IdempotencyKey, answered_once
-from jobs.api.schemas import EventOut, JobOut, JobsQuery, MadeJobOut, NewJobIn, SpooledJobOut, WholeJobOut
+from jobs.api.schemas import (
+    EventOut,
+    ExplanationOut,
+    JobChangesIn,
+    JobOut,
+    JobsQuery,
+    MadeJobOut,
+    NewJobIn,
+    SpooledJobOut,
+    WholeJobOut,
+)
 from jobs.enqueueing import enqueue
 from jobs.errors import TransitionRefused
+from jobs.explaining import explain
 from jobs.models import Job, JobEvent
+from jobs.series import enqueue_again_and_again
 
 router = Router(tags=["jobs"])
 
@@ -35,6 +48,10 @@ def create_job(
 
 
 def _create(new: NewJobIn) -> Status[dict[str, Any]]:
+    if new.interval is not None:
+        job, series = enqueue_again_and_again(new.type, new.payload, new.interval, **new.options())
+        whole = _whole(job, sorted(set(new.dependency_ids)), events=())
+        return Status(201, envelope("The job was made.", whole | {"created": True}, series=series.name))
     job = enqueue(new.type, new.payload, **new.options())
     if job.is_spooled:
         return Status(202, envelope(_SPOOLED, SpooledJobOut.of(job)))
@@ -48,8 +65,9 @@ def _create(new: NewJobIn) -> Status[dict[str, Any]]:
 def list_jobs(request: HttpRequest, query: Query[JobsQuery]) -> dict[str, Any]:  # noqa: ARG001  ninja's signature
     """List jobs, newest first. `meta.next_before` leads to the next page."""
     page = insights.page_of_jobs(
-        status=query.status, type=query.type, queue=query.queue, before=query.before, limit=query.limit
-    )
+        status=query.status, type=query.type, queue=query.queue, workflow_id=query.workflow_id,
+        before=query.before, limit=query.limit,
+    )  # fmt: skip
     jobs = [JobOut.of(job) for job in page.jobs]
     return envelope(f"{len(jobs)} jobs.", jobs, limit=query.limit, next_before=page.next_before)
 
@@ -58,6 +76,22 @@ def list_jobs(request: HttpRequest, query: Query[JobsQuery]) -> dict[str, Any]: 
 def get_job(request: HttpRequest, job_id: uuid.UUID) -> dict[str, Any]:  # noqa: ARG001  ninja's signature
     """Return a job with its payload, its result and its history."""
     return envelope("The job.", _with_history(insights.get_job(job_id)))
+
+
+@router.patch("/jobs/{job_id}", response={200: Envelope[WholeJobOut], **ERRORS})
+def edit_job(request: HttpRequest, job_id: uuid.UUID, changes: JobChangesIn) -> dict[str, Any]:
+    """Change a pending job. 409 once it was claimed."""
+    lifecycle.edit(
+        job_id, actor=actor_of(request), payload=changes.payload, queue=changes.queue, priority=changes.priority,
+        run_at=changes.scheduled_at,
+    )  # fmt: skip
+    return envelope("The job was changed.", _with_history(insights.get_job(job_id)))
+
+
+@router.get("/jobs/{job_id}/explain", response={200: Envelope[ExplanationOut], **ERRORS})
+def explain_job(request: HttpRequest, job_id: uuid.UUID) -> dict[str, Any]:  # noqa: ARG001  ninja's signature
+    """Say why a job is not running."""
+    return envelope("What holds now.", asdict(explain(job_id)))
 
 
 @router.post("/jobs/{job_id}/cancel", response={200: Envelope[WholeJobOut], **ERRORS})

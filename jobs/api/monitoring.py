@@ -1,20 +1,44 @@
 """`/health` for load balancers and `/metrics` for Prometheus: how this process and the whole are doing."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
+from ninja import Schema
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from pydantic import Field
 
 from jobs import insights
 from jobs.api.envelope import envelope, enveloped
 from jobs.api.keys import ApiKey
 from jobs.api.routes import api
-from jobs.api.schemas import HealthOut, SpoolOut
 from jobs.spool.forwarder import SpoolStatus, forwarder
+
+
+class SpoolOut(Schema):
+    """The spool of this web process."""
+
+    jobs: int = Field(description="Jobs accepted and not yet in the database.")
+    size: int = Field(description="Bytes they take.")
+    limit: int = Field(description="Bytes they may take.")
+
+    @classmethod
+    def of(cls, status: SpoolStatus) -> "SpoolOut | None":
+        """Return how it is doing, or None where there is none."""
+        return cls(jobs=status.jobs, size=status.size, limit=status.limit) if status.is_on else None
+
+
+class HealthOut(Schema):
+    """How the whole is doing."""
+
+    status: Literal["ok", "spooling", "database away"]
+    workers: int | None = Field(default=None, description="Workers whose lease stands.")
+    listening: int | None = Field(default=None, description="Those of them that notifications reach; the others poll.")
+    spool: SpoolOut | None = None
 
 
 @enveloped(api)

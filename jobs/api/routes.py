@@ -1,11 +1,11 @@
-"""The routes under `/api/v1`, put together from those for jobs, for workflows and for the benchmark."""
+"""The routes under `/api/v1`, put together from those for jobs, workflows, series, queues and the benchmark."""
 
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
-from jobs.api import benchmark, jobs, workflows
+from jobs.api import benchmark, jobs, queues, series, workflows
 from jobs.api.envelope import enveloped, install_error_answers
 from jobs.api.keys import ApiKey
 
@@ -17,7 +17,7 @@ api = NinjaAPI(
     urls_namespace="dilamme_api",
 )
 install_error_answers(api)
-for router in (jobs.router, workflows.router, benchmark.router):
+for router in (jobs.router, workflows.router, series.router, queues.router, benchmark.router):
     api.add_router("", router)
 
 

@@ -2,7 +2,7 @@
 
 import uuid
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from ninja import Schema
 from pydantic import AwareDatetime, ConfigDict, Field
@@ -22,7 +22,6 @@ from jobs.limits import (
     WORKFLOW_LIMIT,
 )
 from jobs.models import Job, JobEvent
-from jobs.spool.forwarder import SpoolStatus
 from jobs.states import EventKind, OnConflict, OnFailure, Phase, Status, UniqueScope
 from jobs.workflows import Step
 
@@ -54,9 +53,13 @@ class WorkIn(Schema):
         description="Seconds a run may take; falls back to that of the type.",
     )
 
+    concurrency_key: str | None = Field(
+        default=None, min_length=1, max_length=KEY_LIMIT, description="Limited together in its queue."
+    )
+
     def options(self) -> dict[str, Any]:
         """Return the options of the job, by the names that they have in Python."""
-        same = ("queue", "priority", "expires_at", "on_failure", "max_attempts", "timeout")
+        same = ("queue", "priority", "expires_at", "on_failure", "max_attempts", "timeout", "concurrency_key")
         return {name: getattr(self, name) for name in same} | {
             "run_at": self.scheduled_at,
             "depends_on": tuple(self.dependency_ids),
@@ -80,11 +83,44 @@ class NewJobIn(WorkIn):
         description="When another job holds the key: show that one, replace its payload and time, or answer 409.",
     )
     workflow_id: uuid.UUID | None = Field(default=None, description="The workflow that the job joins.")
+    step: Name | None = Field(default=None, description="Its name there.")
+    interval: str | None = Field(
+        default=None, max_length=12, description="Run again each time so long after the end: 30s 5m 2h 1d 1w 1mo 1y."
+    )
 
     def options(self) -> dict[str, Any]:
         """Return the options of the job, by the names that they have in Python."""
         same = ("unique_key", "unique", "unique_scope", "on_conflict")
-        return super().options() | {name: getattr(self, name) for name in same} | {"workflow": self.workflow_id}
+        own = {name: getattr(self, name) for name in same}
+        return super().options() | own | {"workflow": self.workflow_id, "step": self.step or ""}
+
+
+class JobChangesIn(Schema):
+    """What of a pending job is to be changed; what is left out stays."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    payload: dict[str, Any] | None = None
+    queue: Name | None = None
+    priority: float | None = Field(default=None, ge=HIGH, le=LOW, allow_inf_nan=False)
+    scheduled_at: Time | None = None
+
+
+class ReasonOut(Schema):
+    """One thing that holds a job back."""
+
+    why: str = Field(description="Its kind, for programs.")
+    text: str
+    jobs: list[uuid.UUID] = Field(description="The jobs that it is about.")
+    until: datetime | None = Field(description="When it is over by itself.")
+
+
+class ExplanationOut(Schema):
+    """Why a job is not running: every reason that holds now, the one that decides first."""
+
+    job_id: uuid.UUID
+    status: Status
+    reasons: list[ReasonOut]
 
 
 class StepIn(WorkIn):
@@ -119,6 +155,7 @@ class JobsQuery(Schema):
     status: Status | None = None
     type: Name | None = None
     queue: Name | None = None
+    workflow_id: uuid.UUID | None = None
     before: uuid.UUID | None = Field(default=None, description="Only older jobs than this: meta.next_before of a page.")
     limit: int = Field(default=50, ge=1, le=200)
 
@@ -156,13 +193,16 @@ class JobOut(Schema):
     unique_key: str | None
     workflow_id: uuid.UUID | None
     step: str = Field(description="Its name in its workflow.")
+    concurrency_key: str | None
+    progress: Any = Field(description="What its handler said last: done, total, message.")
 
     @classmethod
     def of(cls, job: Job) -> dict[str, Any]:
         """Return a job as plain values."""
         same = ("id", "type", "queue", "status", "priority", "scheduled_at", "run_at", "created_at", "started_at",
                 "finished_at", "attempt", "attempts_used", "max_attempts", "last_error", "cancelled_because",
-                "expires_at", "timeout", "unique_key", "workflow_id", "step")  # fmt: skip
+                "expires_at", "timeout", "unique_key", "workflow_id", "step", "concurrency_key",
+                "progress")  # fmt: skip
         return {name: getattr(job, name) for name in same} | {
             "phase": job.phase(),
             "unmet_dependencies": job.unmet,
@@ -245,25 +285,3 @@ class SpooledJobOut(Schema):
     def of(cls, job: Job) -> dict[str, Any]:
         """Return a job as plain values."""
         return {name: getattr(job, name) for name in cls.model_fields}
-
-
-class SpoolOut(Schema):
-    """The spool of this web process."""
-
-    jobs: int = Field(description="Jobs accepted and not yet in the database.")
-    size: int = Field(description="Bytes they take.")
-    limit: int = Field(description="Bytes they may take.")
-
-    @classmethod
-    def of(cls, status: SpoolStatus) -> "SpoolOut | None":
-        """Return how it is doing, or None where there is none."""
-        return cls(jobs=status.jobs, size=status.size, limit=status.limit) if status.is_on else None
-
-
-class HealthOut(Schema):
-    """How the whole is doing."""
-
-    status: Literal["ok", "spooling", "database away"]
-    workers: int | None = Field(default=None, description="Workers whose lease stands.")
-    listening: int | None = Field(default=None, description="Those of them that notifications reach; the others poll.")
-    spool: SpoolOut | None = None

@@ -36,13 +36,13 @@ def _walk(patterns: list[Any], prefix: str, found: list[str]) -> None:
         if not isinstance(pattern, URLPattern):
             _walk(pattern.url_patterns, address, found)
         elif address not in PUBLIC:
-            found.append("/" + re.sub("<.*?_id>", ID, address))
+            found.append("/" + re.sub("<name>|<str:name>", "some", re.sub("<.*?_id>", ID, address)))
 
 
 def routes() -> list[tuple[str, str]]:
     """Return method and address of every operation of the API, from its own table."""
     return [
-        (method, re.sub("{.*?_id}", ID, f"/api/v1{path}"))
+        (method, re.sub("{.*?_id}", ID, f"/api/v1{path}").replace("{name}", "some"))
         for _, router in ninja_api._routers
         for path, view in router.path_operations.items()
         for operation in view.operations

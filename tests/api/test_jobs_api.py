@@ -63,6 +63,8 @@ def test_a_new_job_is_answered_whole(api: Client) -> None:
         "unique_key": None,
         "workflow_id": None,
         "step": "",
+        "concurrency_key": None,
+        "progress": None,
         "payload": {"a": [1, None]},
         "result": None,
         "dependency_ids": [],

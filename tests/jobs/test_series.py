@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from jobs import job as declare
 from jobs import recurring
-from jobs.errors import ConfigurationError, InvalidJob
+from jobs.errors import ConfigurationError, InvalidJob, TransitionRefused
 from jobs.models import Job, Occurrence, Series
 from jobs.queries import DjangoSession, WorkerSession
 from jobs.registry import registry
@@ -311,7 +311,7 @@ def test_what_the_code_declares_is_kept_in_step_and_a_pause_survives_a_deploy() 
 def test_a_declared_series_is_edited_in_the_code() -> None:
     """An edit elsewhere would be undone by the next deploy."""
     declare(name="nightly", every="6h")(lambda: None)
-    with pytest.raises(InvalidJob, match="is declared in code"):
+    with pytest.raises(TransitionRefused, match="is declared in code"):
         edit_series(sync(), interval="1m")
 
 
