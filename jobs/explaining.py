@@ -13,6 +13,7 @@ from django.db.models import Count, Q, QuerySet
 
 from jobs import insights
 from jobs.conf import settings
+from jobs.errors import JobNotFound
 from jobs.models import Job, JobDependency, JobEvent, PausedType, Queue, Worker
 from jobs.queries import DjangoSession
 from jobs.states import FINAL, EventKind, Status
@@ -62,7 +63,9 @@ class Explanation:
 
 def explain(job_id: uuid.UUID) -> Explanation:
     """Say why a job is not running; raises `JobNotFound`."""
-    job = insights.get_job(job_id)
+    job = insights.light_jobs().filter(pk=job_id).first()
+    if job is None:
+        raise JobNotFound(f"There is no job {job_id}.")
     ((now,),) = DjangoSession().fetch("clock")
     if job.status in FINAL:
         reasons = list(_of_ended(job))

@@ -67,6 +67,13 @@ def limit_queue(
     `concurrency_key`. rate: starts per second in the long run; burst: starts at once after a rest. Raises `InvalidJob`.
     """
     limits = {"concurrency": concurrency, "concurrency_per_key": concurrency_per_key, "rate": rate, "burst": burst}
+    check_limits(**limits)
+    return _write_queue(name, **limits)
+
+
+def check_limits(**limits: Any) -> None:
+    """Raise `InvalidJob` for limits that `limit_queue` would refuse."""
+    rate, burst = limits["rate"], limits["burst"]
     for field, least in (("concurrency", 0), ("concurrency_per_key", 1), ("burst", 1)):
         value = limits[field]
         if value is not None and not (type(value) is int and least <= value <= LIMIT):
@@ -75,7 +82,6 @@ def limit_queue(
         raise InvalidJob(f"rate is {rate!r}; use starts per second above 0, at most {LIMIT:,}.", field="rate")
     if burst is not None and rate is None:
         raise InvalidJob("burst is given without a rate; give both.", field="burst")
-    return _write_queue(name, **limits)
 
 
 def pause_type(name: str, *, until: datetime | None = None) -> PausedType:

@@ -34,15 +34,25 @@ def make_series(name: str, type: str, payload: Mapping[str, Any] | None = None, 
     Without `starts_at` it begins now, and its first slot is one interval away. Raises `InvalidJob` for what could never
     fire, and for a name that another series has.
     """
+    return _save(_new(name, type, payload, fields), insert=True)
+
+
+def check_series(name: str, type: str, payload: Mapping[str, Any] | None = None, **fields: Any) -> None:  # noqa: A002
+    """Raise what `make_series` would raise, but for a name that is taken."""
+    _new(name, type, payload, fields)
+
+
+def _new(name: str, type_: str, payload: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Series:
+    """Return a series that has been checked and not been saved."""
     now = timezone.now()
-    series = Series(name=name, type=type, payload=dict(payload or {}), **{"starts_at": None, **fields})
+    series = Series(name=name, type=type_, payload=dict(payload or {}), **{"starts_at": None, **fields})
     begins_now = series.starts_at is None
     series.starts_at = series.starts_at or now
     series.last_slot = (
         now if begins_now and series.mode == SeriesMode.GRID else max(now, series.starts_at) - _MICROSECOND
     )
     _prepare(series)
-    return _save(series, insert=True)
+    return series
 
 
 def get_series(name: str) -> Series:

@@ -17,7 +17,9 @@ from jobs import insights
 from jobs.admin import benchmark, detail, presentation
 from jobs.admin.filters import PriorityFilter, QueueFilter, StatusFilter, TypeFilter, WorkflowFilter
 from jobs.admin.operating import OperatingAdmin
+from jobs.explaining import explain
 from jobs.models import Job
+from jobs.states import FINAL
 
 
 def _column(label: str, show: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
@@ -95,7 +97,7 @@ class JobAdmin(JobColumns):
                 "fields": (
                     ("badge", "phase", "attempts"),
                     ("waits_for", "cancel_asked", "worker_id"),
-                    "cancelled_with",
+                    ("cancelled_with", "progress_text"),
                 )
             },
         ),
@@ -114,6 +116,7 @@ class JobAdmin(JobColumns):
     )
 
     phase = _column("phase", lambda job: str(job.phase().label))
+    progress_text = _column("progress", lambda job: presentation.progress(job.progress))
     waits_for = _column("parents left", lambda job: job.unmet)
     cancel_asked = _column("cancel asked", lambda job: presentation.full_moment(job.cancel_requested_at))
     whole_created = _column("created", lambda job: presentation.full_moment(job.created_at))
@@ -174,6 +177,7 @@ class JobAdmin(JobColumns):
             context |= {
                 "buttons": self.buttons(request, obj, counts),
                 "workflow": detail.workflow_of(counts, self.list_of(obj.workflow_id)),
+                "reasons": explain(obj.pk).reasons if obj.status not in FINAL else [],
                 "history": detail.history_of(obj),
                 "neighbours": detail.neighbours_of(obj),
                 "shown": detail.SHOWN,

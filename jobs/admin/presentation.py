@@ -5,6 +5,7 @@ Values come from handlers and callers, so none of them is ever trusted to be HTM
 
 import uuid
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -99,3 +100,12 @@ def error_line(error: str) -> str:
 def block(text: str | None) -> str:
     """Return text of several lines as it is."""
     return format_html('<pre class="dilamme-text">{}</pre>', text) if text else NOTHING
+
+
+def progress(told: Any) -> str:
+    """Return how far a handler says it is."""
+    if not isinstance(told, dict):
+        return NOTHING
+    of = f" of {told['total']:g}" if isinstance(told.get("total"), int | float) else ""
+    done = f"{told['done']:g}" if isinstance(told.get("done"), int | float) else ""
+    return " ".join(part for part in (f"{done}{of}", str(told.get("message") or "")) if part) or NOTHING

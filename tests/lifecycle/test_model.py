@@ -59,10 +59,10 @@ class Lifecycle(RuleBasedStateMachine):
 
     # What is made
 
-    @rule(data=st.data(), on_failure=rules, attempts=st.integers(1, 2), later=st.booleans(), unique=keys)
+    @rule(data=st.data(), on_failure=rules, attempts=st.integers(1, 3), later=st.booleans(), unique=keys)
     def enqueue(self, data: st.DataObject, on_failure: str, attempts: int, later: bool, unique: dict[str, str]) -> None:
         """Make a job, perhaps below others, perhaps with a key."""
-        parents = data.draw(self.some(self.model.jobs, 0, 3))
+        parents = data.draw(self.some_jobs(LIVE, 0, 3))
         key, lasts = unique.get("unique_key"), unique.get("unique_scope") != "pending"
         new = Known(uuid.uuid4(), self.next_mark(), attempts, dict.fromkeys(parents, on_failure), is_due=not later,
                     key=key, lasts=lasts)  # fmt: skip
@@ -100,7 +100,7 @@ class Lifecycle(RuleBasedStateMachine):
         """Make a graph whose jobs may wait for each other and for one outside."""
         names = [f"n{n}" for n in range(size)]
         after = [data.draw(self.some(names[:n], 0, 2)) for n in range(size)]
-        outside = data.draw(self.some(self.model.jobs, 0, 1))
+        outside = data.draw(self.some_jobs(LIVE, 0, 1))
         on_failure = [data.draw(rules) for _ in names]
         marks = [self.next_mark() for _ in names]
         steps = {
@@ -139,6 +139,15 @@ class Lifecycle(RuleBasedStateMachine):
 
     @precondition(lambda self: self.turns.held)
     @rule(data=st.data())
+    def ask_to_stop(self, data: st.DataObject) -> None:
+        """Cancel what runs; asked again, it is the same."""
+        ids = data.draw(self.some(sorted(self.turns.held), 1, 2))
+        for _ in range(2):
+            assert lifecycle.cancel(ids, actor="ada").changed == dict.fromkeys(ids, "processing")
+        assert self.model.cancel(ids) == set()
+
+    @precondition(lambda self: self.turns.held)
+    @rule(data=st.data())
     def lose(self, data: st.DataObject) -> None:
         """Lose the worker of some runs; what it says of them later counts for nothing."""
         lost = data.draw(self.some(sorted(self.turns.held), 1, 3))
@@ -169,7 +178,7 @@ class Lifecycle(RuleBasedStateMachine):
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
         """Cancel some jobs in one call, whatever they do, and one that there never was."""
-        ids, nobody = data.draw(self.some(self.model.jobs, 1, 3)), uuid.uuid4()
+        ids, nobody = data.draw(self.some_jobs(LIVE, 1, 3)), uuid.uuid4()
         answer = lifecycle.cancel([*ids, nobody], actor="ada")
         late = {id_ for id_ in ids if self.model.jobs[id_].status not in LIVE}
         also = self.model.cancel(ids)
@@ -181,7 +190,7 @@ class Lifecycle(RuleBasedStateMachine):
     @rule(data=st.data(), downstream=st.sampled_from([True, True, True, False]))
     def retry(self, data: st.DataObject, downstream: bool) -> None:
         """Retry some jobs in one call, whatever they do."""
-        ids = data.draw(self.some(self.model.jobs, 1, 3))
+        ids = data.draw(self.some_jobs(DEAD, 1, 4))
         answer = lifecycle.retry(ids, actor="ada", downstream=downstream)
         self.has_retried_roots_alone |= not downstream
         self.follow_retry(ids, answer, downstream=downstream)
@@ -290,6 +299,12 @@ class Lifecycle(RuleBasedStateMachine):
         if not found:
             return st.just([])
         return st.lists(st.sampled_from(found), min_size=min(least, len(found)), max_size=most, unique=True)
+
+    def some_jobs(self, preferred: Collection[str], least: int, most: int) -> st.SearchStrategy[list[uuid.UUID]]:
+        """Draw some jobs: those with the statuses that matter most of the time, any of them now and then."""
+        matter = [job.id for job in self.model.with_status(*preferred)]
+        anyhow = self.some(self.model.jobs, least, most)
+        return self.some(matter, least, most) | self.some(matter, least, most) | anyhow if matter else anyhow
 
     def workflows(self) -> list[uuid.UUID]:
         """Return the graphs there are."""
