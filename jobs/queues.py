@@ -97,6 +97,7 @@ def pause_type(name: str, *, until: datetime | None = None) -> PausedType:
 
 def resume_type(name: str) -> None:
     """Let a type go on; harmless if it is not paused."""
+    _check_name("type", name)
     with transaction.atomic(using=settings.DATABASE):
         PausedType.objects.using(settings.DATABASE).filter(type=name).delete()
         _tell()

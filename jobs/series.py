@@ -57,7 +57,7 @@ def _new(name: str, type_: str, payload: Mapping[str, Any] | None, fields: Mappi
 
 def get_series(name: str) -> Series:
     """Return the series with this name; `SeriesNotFound` if there is none."""
-    found = Series.objects.using(settings.DATABASE).filter(name=name).first()
+    found = Series.objects.using(settings.DATABASE).filter(name=name).first() if valid_name(name) else None
     if found is None:
         raise SeriesNotFound(f"There is no series {name!r}.")
     return found

@@ -5,10 +5,11 @@ from typing import Any
 
 from django.http import HttpRequest
 from ninja import Router, Schema
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from jobs import queues as service
 from jobs.api.envelope import ERRORS, Envelope, envelope
+from jobs.api.schemas import Time
 from jobs.models import PausedType, Queue
 
 router = Router(tags=["queues"])
@@ -77,7 +78,7 @@ def limit_queue(request: HttpRequest, name: str, limits: LimitsIn) -> dict[str, 
 
 
 @router.post("/queues/{name}/pause", response={200: _OUT, **ERRORS})
-def pause_queue(request: HttpRequest, name: str, until: AwareDatetime | None = None) -> dict[str, Any]:  # noqa: ARG001
+def pause_queue(request: HttpRequest, name: str, until: Time | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Let no job of the queue be started. What runs is left alone."""
     service.pause_queue(name, until=until)
     return envelope("Paused.", QueueOut.of(*service.one_queue(name)))
@@ -91,7 +92,7 @@ def resume_queue(request: HttpRequest, name: str) -> dict[str, Any]:  # noqa: AR
 
 
 @router.post("/types/{name}/pause", response={200: Envelope[PausedTypeOut], **ERRORS})
-def pause_type(request: HttpRequest, name: str, until: AwareDatetime | None = None) -> dict[str, Any]:  # noqa: ARG001
+def pause_type(request: HttpRequest, name: str, until: Time | None = None) -> dict[str, Any]:  # noqa: ARG001
     """Let no job of the type be started, in whatever queue."""
     return envelope("Paused.", PausedTypeOut.of(service.pause_type(name, until=until)))
 

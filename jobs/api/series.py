@@ -2,21 +2,21 @@
 
 import uuid
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from jobs import series as service
 from jobs.api.envelope import ERRORS, Envelope, envelope
-from jobs.api.schemas import JobOut, Name
-from jobs.limits import ATTEMPTS_LIMIT, EARLIEST, HIGH, LATEST, LOW
+from jobs.api.schemas import JobOut, Name, Time
+from jobs.limits import ATTEMPTS_LIMIT, HIGH, LOW
 from jobs.models import Series
 
 router = Router(tags=["series"])
 
-Moment = Annotated[AwareDatetime, Field(ge=EARLIEST, le=LATEST)]
+_MAY_BE_NULL = {"queue", "priority", "max_attempts", "ends_at"}  # falls back to the type's, or never ends
 
 
 class SeriesIn(Schema):
@@ -36,12 +36,16 @@ class SeriesIn(Schema):
     catch_up_limit: int | None = Field(default=None, ge=1, le=10_000)
     overlap: Literal["skip", "allow"] | None = None
     jitter: float | None = Field(default=None, ge=0, le=86_400, allow_inf_nan=False)
-    starts_at: Moment | None = None
-    ends_at: Moment | None = None
+    starts_at: Time | None = None
+    ends_at: Time | None = None
 
     def given(self) -> dict[str, Any]:
-        """Return the fields that the request has."""
-        return self.dict(exclude_unset=True, exclude_none=True)
+        """Return the fields that the request has; null is a value where it has a meaning."""
+        return {
+            name: value
+            for name, value in self.dict(exclude_unset=True).items()
+            if value is not None or name in _MAY_BE_NULL
+        }
 
 
 class NewSeriesIn(SeriesIn):
@@ -54,7 +58,7 @@ class NewSeriesIn(SeriesIn):
 class SeriesQuery(Schema):
     """Which series to list."""
 
-    after: str | None = Field(default=None, description="Only names behind this one: meta.next_after of a page.")
+    after: Name | None = Field(default=None, description="Only names behind this one: meta.next_after of a page.")
     limit: int = Field(default=50, ge=1, le=200)
 
 
