@@ -10,11 +10,10 @@ import json
 import os
 import sys
 import traceback
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from bench.peers import measure
+from bench.peers import install, measure
 from bench.peers.adapter import Adapter
 from bench.peers.crew import Unfinished
 from bench.peers.registry import PEERS
@@ -37,14 +36,7 @@ def main() -> None:
         figures = {"error": f"{type(error).__name__}: {error}".partition("\n")[0]}
     with contextlib.suppress(Exception):  # the figures stand, however the system takes its leave
         adapter.close()
-    print(json.dumps(figures | {"version": _version(peer.distribution)}), flush=True)
-
-
-def _version(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return "this checkout"
+    print(json.dumps(figures | {"version": install.version(peer)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""The virtual environments of the other systems, so that their dependencies never meet ours.
+"""The environments of the other systems, so that their dependencies never meet ours.
 
 Each lies in `.dilamme/peers/<name>`, and says in a file which requirements it was made from: with other requirements
-it counts as not installed.
+it counts as not installed. It is a virtual environment, or, for a system of npm's, a folder with its packages, one of
+which is Node.js itself.
 """
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 
 from bench.peers import process
@@ -28,15 +31,30 @@ class NotInstalled(Exception):
 
 
 def interpreter(peer: Peer) -> Path:
-    """Return the Python that runs a system; raises `NotInstalled`."""
-    if peer.program and not shutil.which(peer.program):
-        raise NotInstalled(f"not installed: needs the program {peer.program}")
+    """Return the Python that measures a system; raises `NotInstalled`."""
+    _check_programs(peer)
     if peer.ours:
         return Path(sys.executable)
     marker = _HOME / peer.name / _MADE_FROM
     if not marker.exists() or marker.read_text() != _requirements(peer).read_text():
         raise NotInstalled("not installed")
-    return _HOME / peer.name / "bin" / "python"
+    return Path(sys.executable) if peer.npm else _HOME / peer.name / "bin" / "python"
+
+
+def node(name: str) -> Path:
+    """Return the Node.js that runs a system of npm's."""
+    return _HOME / name / "node_modules" / ".bin" / "node"
+
+
+def version(peer: Peer) -> str:
+    """Return the installed version of a system, asked in the interpreter that measures it."""
+    if peer.npm:
+        package = _HOME / peer.name / "node_modules" / peer.distribution / "package.json"
+        return str(json.loads(package.read_text())["version"])
+    try:
+        return metadata.version(peer.distribution)
+    except metadata.PackageNotFoundError:
+        return "this checkout"
 
 
 def install(peers: Iterable[Peer], wanted: str | None) -> None:
@@ -45,21 +63,40 @@ def install(peers: Iterable[Peer], wanted: str | None) -> None:
         if peer.ours:
             continue
         try:
-            _install(peer, _python(peer, wanted))
+            _install(peer, _by_npm(peer) if peer.npm else _by_pip(peer, _python(peer, wanted)))
         except (NotInstalled, process.TimeIsUp) as error:
             print(f"{peer.title}: {error}", file=sys.stderr)
 
 
-def _install(peer: Peer, python: str) -> None:
+def _install(peer: Peer, commands: Iterable[Sequence[str]]) -> None:
     home = _HOME / peer.name
     shutil.rmtree(home, ignore_errors=True)
-    home.parent.mkdir(parents=True, exist_ok=True)
-    pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar=off"]
+    home.mkdir(parents=True)
+    if peer.npm:
+        shutil.copy(_requirements(peer), home / "package.json")
     with tempfile.TemporaryDirectory(prefix="dilamme-peers-") as folder:
-        for command in ([python, "-m", "venv", str(home)], [*pip, "--requirement", str(_requirements(peer))]):
+        for command in commands:
             _do(command, Path(folder))
     (home / _MADE_FROM).write_text(_requirements(peer).read_text())
     print(f"{peer.title}: installed", file=sys.stderr)
+
+
+def _by_pip(peer: Peer, python: str) -> list[list[str]]:
+    home = str(_HOME / peer.name)
+    pip = [f"{home}/bin/python", "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar=off"]
+    return [[python, "-m", "venv", home], [*pip, "--requirement", str(_requirements(peer))]]
+
+
+def _by_npm(peer: Peer) -> list[list[str]]:
+    """Return the commands; the last asks whether Node.js is there, for npm succeeds without what a script should bring."""
+    _check_programs(peer)
+    npm = ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund"]
+    return [[*npm, "--prefix", str(_HOME / peer.name)], [str(node(peer.name)), "--version"]]
+
+
+def _check_programs(peer: Peer) -> None:
+    if missing := [program for program in peer.programs if not shutil.which(program)]:
+        raise NotInstalled(f"not installed: needs the program {' and '.join(missing)}")
 
 
 def _do(command: Sequence[str], folder: Path) -> None:
@@ -71,13 +108,13 @@ def _do(command: Sequence[str], folder: Path) -> None:
 
 
 def _requirements(peer: Peer) -> Path:
-    return _REQUIREMENTS / f"{peer.name}.txt"
+    return _REQUIREMENTS / f"{peer.name}.{'json' if peer.npm else 'txt'}"
 
 
 def _python(peer: Peer, wanted: str | None) -> str:
     """Return the first Python that is new enough: the one asked for, ours, then what this machine has."""
     for candidate in filter(None, (wanted, sys.executable, *_others())):
-        if _version(candidate) >= peer.python:
+        if _version_of(candidate) >= peer.python:
             return candidate
     needed = ".".join(map(str, peer.python))
     raise NotInstalled(f"needs Python {needed} or newer: name one with --python")
@@ -92,7 +129,7 @@ def _others() -> Iterator[str]:
         yield from map(str, sorted(pyenv.glob(f"3.{minor}.*/bin/python")))
 
 
-def _version(python: str) -> tuple[int, int]:
+def _version_of(python: str) -> tuple[int, int]:
     """Return a Python's version, (0, 0) if it does not run: a shim may stand for one that is not there."""
     try:
         answer = subprocess.run([python, "--version"], capture_output=True, text=True, check=False, timeout=30)

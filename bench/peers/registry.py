@@ -8,15 +8,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One system. Its adapter is `bench/peers/<name>.py`, its environment `requirements/<name>.txt`."""
+    """One system. Its adapter is `bench/peers/<name>.py`, its environment `requirements/<name>.txt`, of npm `.json`."""
 
     name: str
     title: str
     distribution: str  # whose version is reported
     how: str  # its configuration, in one line
     python: tuple[int, int] = (3, 11)  # the oldest it runs on
-    program: str = ""  # a program of the operating system that it needs
+    programs: tuple[str, ...] = ()  # programs of the operating system that it needs
     ours: bool = False  # runs in the environment that runs the comparison
+    npm: bool = False  # is of npm's packages; measured from the environment that runs the comparison
     bulk: bool = True  # has a call that enqueues many
     schedules: bool = True  # runs jobs at a time
     most: int = 1_000_000  # jobs to drain at most, where more would take minutes
@@ -88,12 +89,21 @@ PEERS = {
             poll=0.1,
         ),
         Peer(
+            "graphile_worker",
+            "graphile-worker",
+            "graphile-worker",
+            "24 at a time, a local queue of 500 and completions batched without a delay, as its performance tests have it, "
+            "LISTEN/NOTIFY, for jobs that fall due a look every 0.1 s (2 s by default)",
+            programs=("node", "npm"),
+            npm=True,
+        ),
+        Peer(
             "celery",
             "Celery with Redis",
             "celery",
             "solo pool, 128 messages ahead, no results, acknowledged before they run, Redis without persistence: "
             "neither its enqueueing nor its work is durable",
-            program="redis-server",
+            programs=("redis-server",),
             bulk=False,
         ),
     )

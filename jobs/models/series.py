@@ -18,7 +18,9 @@ class Series(models.Model):
     max_attempts = models.IntegerField(null=True, blank=True, help_text="Falls back to that of the type.")
 
     interval = models.CharField(max_length=12, default="", blank=True, help_text="Such as 30s 5m 2h 1d 1w 1mo 1y.")
-    cron = models.CharField(max_length=500, default="", blank=True, help_text="Such as 0 9 * * 1-5. Instead of an interval.")
+    cron = models.CharField(
+        max_length=500, default="", blank=True, help_text="Such as 0 9 * * 1-5. Instead of an interval."
+    )
     zone = models.CharField(max_length=64, default="UTC", help_text="IANA name, such as Europe/Paris.")
     mode = models.CharField(max_length=5, choices=SeriesMode.choices, default=SeriesMode.GRID)
     catch_up = models.CharField(max_length=4, choices=CatchUpPolicy.choices, default=CatchUpPolicy.ONE)

@@ -20,9 +20,11 @@ SERIES, QUEUES, TYPES = "/api/v1/series", "/api/v1/queues", "/api/v1/types"
 JSON = "application/json"
 FUZZED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
+LIMITS = ["concurrency", "concurrency_per_key", "rate", "burst"]
 numbers = st.integers(0, 5) | st.integers() | st.floats() | json_values
 intervals = st.from_regex(r"\A[0-9]{1,10}(s|m|h|d|w|mo|y)\Z") | any_text
-crons = st.lists(st.sampled_from(["*", "0", "*/7", "29", "2", "1-5", "L", "MON#3"]), min_size=5, max_size=6).map(" ".join)
+parts = st.sampled_from(["*", "0", "*/7", "29", "2", "1-5", "L", "MON#3"])
+crons = st.lists(parts, min_size=5, max_size=6).map(" ".join)
 fields = {
     "payload": st.dictionaries(any_text, json_values, max_size=3) | json_values,
     "queue": any_text | st.just("q") | json_values,
@@ -76,7 +78,7 @@ def test_no_series_ends_in_a_server_error(api: Client, body: dict[str, Any]) -> 
     check(api.delete(f"{SERIES}/s"), 200)
 
 
-@given(name=names, body=st.dictionaries(st.sampled_from(["concurrency", "concurrency_per_key", "rate", "burst"]), numbers))
+@given(name=names, body=st.dictionaries(st.sampled_from(LIMITS), numbers))
 @example(name="q", body={"rate": 5e-324, "burst": 1})
 @example(name="q", body={"concurrency": 10**30})
 @FUZZED

@@ -24,7 +24,7 @@ from tests.lifecycle.model import DEAD, LIVE, Known, Model
 from tests.support import handler
 
 SOAK = bool(os.environ.get("DILAMME_SOAK"))
-PARTS, EXAMPLES, STEPS = (20, 100, 60) if SOAK else (1, 40, 40)
+PARTS, EXAMPLES, STEPS = (20, 100, 60) if SOAK else (1, 50, 50)
 TYPE, KEYS = "modelled", ["one", "two"]
 HOUR = 3600.0
 OUTCOMES = [
@@ -34,6 +34,7 @@ OUTCOMES = [
 NAMED_LATER = "a job that is cancelled because of one that is not dead"
 
 rules = st.sampled_from(["cancel", "run"])
+rarely = st.sampled_from([False, False, True])
 keys = st.just({}) | st.fixed_dictionaries({
     "unique_key": st.sampled_from(KEYS),
     "unique_scope": st.sampled_from(["pending", "pending_and_processing"]),
@@ -142,6 +143,7 @@ class Lifecycle(RuleBasedStateMachine):
         """End some runs in any way, after a claim if there is none."""
         if not self.turns.held:
             self.claim(1000)
+            self.they_agree()
         for outcome in outcomes[: len(self.turns.held)]:
             id_ = data.draw(st.sampled_from(sorted(self.turns.held)))
             self.turns.end(id_, outcome)
@@ -173,7 +175,8 @@ class Lifecycle(RuleBasedStateMachine):
     @rule(data=st.data(), outcome=st.sampled_from(OUTCOMES))
     def end_too_late(self, data: st.DataObject, outcome: Outcome) -> None:
         """Hand in a run whose claim was lost: nothing is written, and it is reported."""
-        end = Ended(data.draw(st.sampled_from(self.stale)), outcome, 0.1)
+        again = [claim for claim in self.stale if claim.id in self.turns.held]  # somebody else runs it by now
+        end = Ended(data.draw(st.sampled_from(again or self.stale)), outcome, 0.1)
         assert exchange(self.turns.session, self.turns.appetite, [end], 0).recorded.lost == [end]
 
     @precondition(lambda self: any(not job.is_due for job in self.model.with_status("pending")))
@@ -333,3 +336,18 @@ def test_the_lifecycle_does_what_its_documentation_says(turns: Turns, _part: int
     limits = settings(deadline=None, max_examples=EXAMPLES, stateful_step_count=STEPS)
     with handler(lambda **_: None, name=TYPE, max_attempts=1, backoff=lambda _: HOUR):
         run_state_machine_as_test(lambda: Lifecycle(turns), settings=limits)
+
+
+def test_what_waits_again_keeps_the_time_it_was_made_for(turns: Turns) -> None:
+    """Only who is retried by hand runs now; a dependant that was made for tomorrow still is."""
+    tomorrow = timezone.now() + timedelta(days=1)
+    parent = enqueue("free")
+    later, soon = (enqueue("free", depends_on=[parent.pk], run_at=run_at) for run_at in (tomorrow, None))
+    lifecycle.cancel([parent.pk], actor="ada")
+    lifecycle.retry([parent.pk], actor="ada")
+    turns.run(parent)
+    assert {claim.id for claim in turns.claim()} == {soon.pk}
+    assert Job.objects.get(pk=later.pk).run_at == tomorrow
+    lifecycle.cancel([later.pk], actor="ada")
+    lifecycle.retry([later.pk], actor="ada")
+    assert {claim.id for claim in turns.claim()} == {later.pk}
