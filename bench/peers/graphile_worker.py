@@ -1,7 +1,7 @@
 """graphile-worker, on a Node.js of its own: what enqueues and what works is `graphile_worker.mjs`, told from here.
 
 One client is started and told by lines of JSON what to enqueue, so a line and its answer are part of each call: a
-tenth of a millisecond. Jobs that are done leave its table without a trace; those that are no longer there count as done.
+tenth of a millisecond. Jobs that are done leave its table without a trace; what is no longer there counts as done.
 """
 
 import json

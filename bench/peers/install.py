@@ -88,7 +88,7 @@ def _by_pip(peer: Peer, python: str) -> list[list[str]]:
 
 
 def _by_npm(peer: Peer) -> list[list[str]]:
-    """Return the commands; the last asks whether Node.js is there, for npm succeeds without what a script should bring."""
+    """Return the commands; the last proves that Node.js is there, which a package's script brings, or npm left out."""
     _check_programs(peer)
     npm = ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund"]
     return [[*npm, "--prefix", str(_HOME / peer.name)], [str(node(peer.name)), "--version"]]

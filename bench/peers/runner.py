@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def _chosen(names: str | None) -> list[Peer]:
     if names is None:
         return list(PEERS.values())
-    chosen = [name.strip() for name in names.split(",")]
+    chosen = [name.strip().replace("-", "_") for name in names.split(",")]
     if unknown := [name for name in chosen if name not in PEERS]:
         sys.exit(f"Unknown systems: {', '.join(unknown)}. Known are {', '.join(PEERS)}.")
     return [PEERS[name] for name in chosen]
