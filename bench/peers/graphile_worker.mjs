@@ -24,7 +24,6 @@ const preset = {
     failJobBatchDelay: 0,
     pollInterval: 100, // milliseconds between looks for jobs that fall due; 2,000 by default
     logger: new Logger(() => (level, message) => ["warning", "error"].includes(level) && console.error(message)),
-    ...JSON.parse(process.env.GW_SWEEP ?? "{}"),
   },
 };
 
@@ -52,9 +51,6 @@ const client = async () => {
     },
     bulk: ({ numbers }) => utils.addJobs(numbers.map((number) => ({ identifier: TASK, payload: { number } }))),
     at: ({ numbers, due }) => utils.addJob(TASK, { number: numbers[0] }, { runAt: new Date(due) }),
-    sql: ({ numbers }) => utils.withPgClient(c => c.query(
-        `select 1 from graphile_worker.add_jobs(array(select json_populate_recordset(null::graphile_worker.job_spec, $1::json)))`,
-        [JSON.stringify(numbers.map((number) => ({ identifier: TASK, payload: { number } })))])),
   };
   for await (const line of createInterface({ input: process.stdin })) {
     const order = JSON.parse(line);

@@ -5,7 +5,6 @@ tenth of a millisecond. Jobs that are done leave its table without a trace; what
 """
 
 import json
-import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -34,7 +33,7 @@ class GraphileWorker(Counting):
 
     def enqueue_bulk(self, numbers: Sequence[int]) -> None:
         """Enqueue all in one statement."""
-        self._tell("bulk" if not os.environ.get("GW_SQL") else "sql", numbers)
+        self._tell("bulk", numbers)
 
     def enqueue_at(self, number: int, due: datetime) -> None:
         """Enqueue for a time."""
