@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from jobs.conf import settings
 from jobs.context import Parent
 from jobs.errors import JobNotFound, WorkflowNotFound
-from jobs.models import Job, JobDependency, JobEvent, Worker
+from jobs.models import Job, JobDependency, JobEvent, Series, Worker
 from jobs.states import Status
 
 _LARGE = ("payload", "result")
@@ -135,6 +135,13 @@ def get_workflow(workflow_id: uuid.UUID) -> dict[str, int]:
     if not any(counts.values()):
         raise WorkflowNotFound(f"There is no workflow {workflow_id}.")
     return counts
+
+
+def series_name_of(job: Job) -> str | None:
+    """Return the name of the series that made a job; None if none did, or if it has been removed."""
+    if job.series_id is None:
+        return None
+    return Series.objects.using(settings.DATABASE).filter(pk=job.series_id).values_list("name", flat=True).first()
 
 
 def workflow_of(job_id: uuid.UUID) -> uuid.UUID | None:

@@ -67,12 +67,13 @@ def limit_queue(
     `concurrency_key`. rate: starts per second in the long run; burst: starts at once after a rest. Raises `InvalidJob`.
     """
     limits = {"concurrency": concurrency, "concurrency_per_key": concurrency_per_key, "rate": rate, "burst": burst}
-    check_limits(**limits)
+    check_limits(name, **limits)
     return _write_queue(name, **limits)
 
 
-def check_limits(**limits: Any) -> None:
-    """Raise `InvalidJob` for limits that `limit_queue` would refuse."""
+def check_limits(name: str, **limits: Any) -> None:
+    """Raise `InvalidJob` for what `limit_queue` would refuse."""
+    _check_name("queue", name)
     rate, burst = limits["rate"], limits["burst"]
     for field, least in (("concurrency", 0), ("concurrency_per_key", 1), ("burst", 1)):
         value = limits[field]
@@ -86,13 +87,17 @@ def check_limits(**limits: Any) -> None:
 
 def pause_type(name: str, *, until: datetime | None = None) -> PausedType:
     """Let no job of a type be started, in whatever queue."""
-    _check_name("type", name)
+    check_pause(name, until)
     with transaction.atomic(using=settings.DATABASE):
-        row, _ = PausedType.objects.using(settings.DATABASE).update_or_create(
-            type=name, defaults={"until": _future(until)}
-        )
+        row, _ = PausedType.objects.using(settings.DATABASE).update_or_create(type=name, defaults={"until": until})
         _tell()
     return row
+
+
+def check_pause(name: str, until: datetime | None) -> None:
+    """Raise `InvalidJob` for what `pause_type` would refuse."""
+    _check_name("type", name)
+    _future(until)
 
 
 def resume_type(name: str) -> None:

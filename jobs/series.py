@@ -4,6 +4,7 @@ An edit of the rule and the end of a pause move the marker to now: what was not 
 off, is not made up for. Workers are told, so that they look again at once.
 """
 
+import copy
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,6 +25,7 @@ from scheduling import InvalidRule, upcoming
 
 PREVIEW = 5  # slots
 _RULE = ("interval", "cron", "zone", "mode", "starts_at")
+_FOLLOWING = ("next_at", "fault")  # worked out anew with every change
 _WORDS = {"mode": SeriesMode, "catch_up": CatchUpPolicy, "overlap": Overlap}
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -38,8 +40,10 @@ def make_series(name: str, type: str, payload: Mapping[str, Any] | None = None, 
 
 
 def check_series(name: str, type: str, payload: Mapping[str, Any] | None = None, **fields: Any) -> None:  # noqa: A002
-    """Raise what `make_series` would raise, but for a name that is taken."""
+    """Raise what `make_series` would raise."""
     _new(name, type, payload, fields)
+    if Series.objects.using(settings.DATABASE).filter(name=name).exists():
+        raise _name_taken(name)
 
 
 def _new(name: str, type_: str, payload: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Series:
@@ -80,19 +84,31 @@ def edit_series(series: Series, **changes: Any) -> Series:
 
     Raises as `make_series` does, and `TransitionRefused` for one that the code declares.
     """
+    moved = _change(series, changes)
+    return _save(series, fields=(*changes, *moved))
+
+
+def check_edit(series: Series, **changes: Any) -> None:
+    """Raise what `edit_series` would raise; the series stays as it is."""
+    _change(copy.copy(series), changes)
+
+
+def _change(series: Series, changes: Mapping[str, Any]) -> tuple[str, ...]:
+    """Change a series without saving it, and return which fields moved with the changes."""
     _refuse_declared(series)
     for name, value in changes.items():
         setattr(series, name, value)
-    if any(name in changes for name in _RULE):
+    is_another_rule = any(name in changes for name in _RULE)
+    if is_another_rule:
         series.last_slot = timezone.now()
     _prepare(series)
-    return _save(series)
+    return ("last_slot", *_FOLLOWING) if is_another_rule else _FOLLOWING
 
 
 def pause_series(series: Series) -> Series:
     """Let it make no more jobs until it is resumed; one that is declared in code stays paused through deploys."""
     series.paused = True
-    return _save(series)
+    return _save(series, fields=("paused",))
 
 
 def resume_series(series: Series) -> Series:
@@ -101,12 +117,13 @@ def resume_series(series: Series) -> Series:
     if series.next_at is not None:  # else it waits for the end of a run
         series.last_slot = max(series.last_slot, timezone.now())
     _prepare(series)
-    return _save(series)
+    return _save(series, fields=("paused", "last_slot", *_FOLLOWING))
 
 
 def run_now(series: Series) -> Job:
     """Make a job of it beside its slots, which stay where they are."""
-    return enqueue(series.type, series.payload, **_options(series))
+    with transaction.atomic(using=settings.DATABASE):
+        return _of_series(enqueue(series.type, series.payload, **_options(series)), series)
 
 
 def preview(series: Series, count: int = PREVIEW) -> Sequence[datetime]:
@@ -115,7 +132,10 @@ def preview(series: Series, count: int = PREVIEW) -> Sequence[datetime]:
         return []
     if series.mode == SeriesMode.AFTER:
         return [series.next_at]
-    slots = upcoming(_rule(series), max(series.last_slot, series.starts_at - _MICROSECOND), count)
+    try:
+        slots = upcoming(_rule(series), max(series.last_slot, series.starts_at - _MICROSECOND), count)
+    except InvalidRule:  # such as a zone that is not known any more: its fault is told once it is due
+        return []
     return [slot for slot in slots if series.ends_at is None or slot <= series.ends_at]
 
 
@@ -142,7 +162,15 @@ def series_after(job: Job, interval: str) -> Series:
                     max_attempts=job.max_attempts, interval=interval, mode=SeriesMode.AFTER, starts_at=job.run_at,
                     last_slot=job.run_at, last_job_id=job.pk)  # fmt: skip
     _check(series)
-    return _save(series, insert=True)
+    _of_series(job, _save(series, insert=True))
+    return series
+
+
+def _of_series(job: Job, series: Series) -> Job:
+    """Let a job that has just been made say which series it is of."""
+    job.series_id = series.pk
+    Job.objects.using(settings.DATABASE).filter(pk=job.pk).update(series_id=series.pk)
+    return job
 
 
 def _refuse_declared(series: Series) -> None:
@@ -195,13 +223,18 @@ def _check(series: Series) -> None:
     drafts_of([NewJob(series.type, series.payload, Options(**_options(series)))])
 
 
-def _save(series: Series, *, insert: bool = False) -> Series:
+def _save(series: Series, *, insert: bool = False, fields: Sequence[str] | None = None) -> Series:
+    """Write a series, of one that is there already only these fields: a worker may be moving its marker just now."""
     try:
         with transaction.atomic(using=settings.DATABASE):
-            series.save(using=settings.DATABASE, force_insert=insert)
+            series.save(using=settings.DATABASE, force_insert=insert, update_fields=fields)
             DjangoSession().fetch("tell_workers", word="series")
     except IntegrityError as error:
         if "dilamme_series_name" not in str(error):
             raise
-        raise InvalidJob(f"A series is called {series.name!r} already; take another name.", field="name") from None
+        raise _name_taken(series.name) from None
     return series
+
+
+def _name_taken(name: str) -> InvalidJob:
+    return InvalidJob(f"A series is called {name!r} already; take another name.", field="name")

@@ -198,7 +198,7 @@ class Pool:
             if not may_be_sync and not (kind and kind.is_async):
                 return None
             claim = self._heap.pop()
-            if claim.expires_at is not None and claim.expires_at <= time.monotonic() + self._database_ahead:
+            if self._has_expired(claim):
                 self._outcomes.append(Ended(claim, Cancelled("It was not started in time.", expired=True)))
                 continue
             run = self._begin(claim, kind)
@@ -206,6 +206,12 @@ class Pool:
                 return run
             self._lane.start(run)
         return None
+
+    def _has_expired(self, claim: Claim) -> bool:
+        """Whether the time to start a job for the first time is over."""
+        if claim.expires_at is None or claim.attempt - claim.attempts_refunded > 1:
+            return False
+        return claim.expires_at <= time.monotonic() + self._database_ahead
 
     def _begin(self, claim: Claim, kind: JobType | None) -> Run:
         context = executor.context_of(claim, insights.parent_results, self._reports)

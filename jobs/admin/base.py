@@ -1,6 +1,7 @@
-"""What all pages here have in common: nothing can be edited, and no list costs more than a bounded query.
+"""What all pages here have in common: no list costs more than a bounded query, and no address asks for more.
 
-It knows no model. Django's own machinery for forms, additions and deletions is switched off rather than reused.
+It knows no model. Where rows only come from services, Django's own machinery for forms, additions and deletions is
+switched off rather than reused.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -41,8 +42,8 @@ class BoundedPaginator(_Paginator):
         return self.count >= COUNTED
 
 
-class ReadOnlyAdmin(_ModelAdmin):
-    """A list and a detail page without forms."""
+class BoundedAdmin(_ModelAdmin):
+    """A list that opens fast, and obeys nothing in its address but what it offers."""
 
     list_per_page = 50
     paginator = BoundedPaginator
@@ -54,18 +55,6 @@ class ReadOnlyAdmin(_ModelAdmin):
     class Media:
         css = {"all": ["dilamme/dilamme.css"]}
         js = [Script("dilamme/live.js", defer=True)]
-
-    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
-        """Refuse: rows are made elsewhere."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002  Django's signature
-        """Refuse: rows are changed elsewhere."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002  Django's signature
-        """Refuse: rows are removed elsewhere."""
-        return False
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:  # noqa: ARG002
         """Refuse Django's free lookups: a regular expression from an address bar may keep the database busy."""
@@ -79,3 +68,19 @@ class ReadOnlyAdmin(_ModelAdmin):
             return super().response_action(request, queryset, *args, **kwargs)
         except ValidationError as error:
             raise BadRequest(f"This is no selection: {error}") from None
+
+
+class ReadOnlyAdmin(BoundedAdmin):
+    """A list and a detail page without forms."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
+        """Refuse: rows are made elsewhere."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002  Django's signature
+        """Refuse: rows are changed elsewhere."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002  Django's signature
+        """Refuse: rows are removed elsewhere."""
+        return False

@@ -12,9 +12,10 @@ from django.db.models.functions import Left
 from jobs import insights
 from jobs.admin import presentation
 from jobs.models import Job, JobDependency, JobEvent
-from jobs.states import Status
+from jobs.states import EventKind, Status
 
 SHOWN = 100  # events, parents and children on one page
+_NO_ERRORS = {EventKind.LOGGED, EventKind.EDITED, EventKind.SNOOZED}
 TEXT_LIMIT = 100_000  # characters of payload and of result on one page
 
 
@@ -67,6 +68,11 @@ class Happening:
     def at(self) -> str:
         """When it happened."""
         return presentation.moment(self.event.at)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether its text tells of something that went wrong, and not of what was said or done."""
+        return self.event.kind not in _NO_ERRORS
 
     @property
     def took(self) -> str:

@@ -11,15 +11,17 @@ from django.contrib import admin
 from django.contrib.admin.utils import flatten_fieldsets
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern
+from django.urls import URLPattern, reverse
 
 from jobs import insights
-from jobs.admin import benchmark, detail, presentation
+from jobs.admin import benchmark, detail, editing, presentation
 from jobs.admin.filters import PriorityFilter, QueueFilter, StatusFilter, TypeFilter, WorkflowFilter
 from jobs.admin.operating import OperatingAdmin
 from jobs.explaining import explain
 from jobs.models import Job
-from jobs.states import FINAL
+from jobs.states import FINAL, Status
+
+_WHY = "Why is it not running?"
 
 
 def _column(label: str, show: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
@@ -89,7 +91,14 @@ class JobAdmin(JobColumns):
     fieldsets = (
         (
             "What it is",
-            {"fields": ("id", ("kind", "queue_name", "priority_name"), ("workflow", "step_name"), "unique_name")},
+            {
+                "fields": (
+                    "id",
+                    ("kind", "queue_name", "priority_name"),
+                    ("workflow", "step_name", "series"),
+                    ("unique_name", "key_name"),
+                )
+            },
         ),
         (
             "Where it stands",
@@ -97,7 +106,7 @@ class JobAdmin(JobColumns):
                 "fields": (
                     ("badge", "phase", "attempts"),
                     ("waits_for", "cancel_asked", "worker_id"),
-                    ("cancelled_with", "progress_text"),
+                    ("cancelled_with", "how_far"),
                 )
             },
         ),
@@ -116,7 +125,7 @@ class JobAdmin(JobColumns):
     )
 
     phase = _column("phase", lambda job: str(job.phase().label))
-    progress_text = _column("progress", lambda job: presentation.progress(job.progress))
+    how_far = _column("progress", lambda job: presentation.progress(job.progress))
     waits_for = _column("parents left", lambda job: job.unmet)
     cancel_asked = _column("cancel asked", lambda job: presentation.full_moment(job.cancel_requested_at))
     whole_created = _column("created", lambda job: presentation.full_moment(job.created_at))
@@ -128,6 +137,7 @@ class JobAdmin(JobColumns):
     longest = _column("timeout", lambda job: presentation.seconds(job.timeout))
     step_name = _column("step", lambda job: job.step or presentation.NOTHING)
     unique_name = _column("unique key", lambda job: job.unique_key or presentation.NOTHING)
+    key_name = _column("concurrency key", lambda job: job.concurrency_key or presentation.NOTHING)
     payload_text = _column("payload", lambda job: presentation.block(job.payload_text))
     result_text = _column("result", lambda job: presentation.block(job.result_text))
     whole_error = _column("error", lambda job: presentation.block(job.last_error))
@@ -138,6 +148,15 @@ class JobAdmin(JobColumns):
         if job.workflow_id is None:
             return presentation.NOTHING
         return presentation.link(self.list_of(job.workflow_id), job.workflow_id)
+
+    @admin.display(description="series")
+    def series(self, job: Job) -> str:
+        """Return the series that made it, with a way to it."""
+        name = insights.series_name_of(job)
+        if name is None:
+            return presentation.NOTHING
+        address = reverse("admin:dilamme_series_change", args=[job.series_id], current_app=self.admin_site.name)
+        return presentation.link(address, name)
 
     @admin.display(description="cancelled with")
     def cancelled_with(self, job: Job) -> str:
@@ -151,8 +170,8 @@ class JobAdmin(JobColumns):
         return list(flatten_fieldsets(self.fieldsets))
 
     def get_urls(self) -> list[URLPattern]:
-        """Add the buttons and the benchmark; they go first, because Django's last route takes everything."""
-        return [*self.operating_urls(), *benchmark.urls(self), *super().get_urls()]
+        """Add buttons, form and benchmark; they go first, because Django's last route takes everything."""
+        return [*self.operating_urls(), *editing.urls(self), *benchmark.urls(self), *super().get_urls()]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Job | None:  # noqa: ARG002
         """Return the job with payload and result as text, or None."""
@@ -177,7 +196,9 @@ class JobAdmin(JobColumns):
             context |= {
                 "buttons": self.buttons(request, obj, counts),
                 "workflow": detail.workflow_of(counts, self.list_of(obj.workflow_id)),
+                "edit_address": editing.address_for(self, request, obj),
                 "reasons": explain(obj.pk).reasons if obj.status not in FINAL else [],
+                "reasons_title": _WHY if obj.status == Status.PENDING else "Where it stands",
                 "history": detail.history_of(obj),
                 "neighbours": detail.neighbours_of(obj),
                 "shown": detail.SHOWN,

@@ -103,9 +103,16 @@ def block(text: str | None) -> str:
 
 
 def progress(told: Any) -> str:
-    """Return how far a handler says it is."""
+    """Return how far a handler says it is: a bar if it named a total, then the numbers and its words."""
     if not isinstance(told, dict):
         return NOTHING
-    of = f" of {told['total']:g}" if isinstance(told.get("total"), int | float) else ""
-    done = f"{told['done']:g}" if isinstance(told.get("done"), int | float) else ""
-    return " ".join(part for part in (f"{done}{of}", str(told.get("message") or "")) if part) or NOTHING
+    done, total, message = told.get("done"), told.get("total"), str(told.get("message") or "")
+    if not isinstance(done, int | float):
+        return message or NOTHING
+    of = f" of {total:,g}" if isinstance(total, int | float) else ""
+    said = f"{done:,g}{of} {message}".strip()
+    if not isinstance(total, int | float) or total <= 0:
+        return said
+    # Written here, because a template would write numbers as the reader's language does.
+    share = f"{min(1.0, max(0.0, done / total)):.4f}"
+    return format_html('<progress class="dilamme-progress" max="1" value="{}"></progress> {}', share, said)

@@ -194,6 +194,7 @@ class JobOut(Schema):
     workflow_id: uuid.UUID | None
     step: str = Field(description="Its name in its workflow.")
     concurrency_key: str | None
+    series_id: int | None = Field(description="The series that made it.")
     progress: Any = Field(description="What its handler said last: done, total, message.")
 
     @classmethod
@@ -202,7 +203,7 @@ class JobOut(Schema):
         same = ("id", "type", "queue", "status", "priority", "scheduled_at", "run_at", "created_at", "started_at",
                 "finished_at", "attempt", "attempts_used", "max_attempts", "last_error", "cancelled_because",
                 "expires_at", "timeout", "unique_key", "workflow_id", "step", "concurrency_key",
-                "progress")  # fmt: skip
+                "series_id", "progress")  # fmt: skip
         return {name: getattr(job, name) for name in same} | {
             "phase": job.phase(),
             "unmet_dependencies": job.unmet,

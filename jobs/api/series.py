@@ -65,6 +65,7 @@ class SeriesQuery(Schema):
 class SeriesOut(Schema):
     """How a series stands."""
 
+    id: int = Field(description="What its jobs have as series_id.")
     name: str
     type: str
     payload: Any

@@ -2,6 +2,7 @@
 
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 
 class Queue(models.Model):
@@ -32,6 +33,11 @@ class Queue(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it is paused now, by this host's clock."""
+        return self.paused and (self.paused_until is None or self.paused_until > timezone.now())
 
 
 class PausedType(models.Model):

@@ -1,7 +1,8 @@
--- Cancel jobs that were not started in time.
+-- Cancel jobs that were not started in time. One that waits for its next attempt has been.
 with late as (
   select id from dilamme_job
   where status = 'pending' and expires_at is not null and expires_at <= statement_timestamp()
+    and attempt = attempts_refunded
   order by id limit %(room)s
   for update skip locked
 ),

@@ -7,6 +7,7 @@ changed as (
   update dilamme_job j
   set status = 'pending', finished_at = null, attempts_refunded = j.attempt, cancel_requested_at = null,
     cancelled_because = null, unmet = given.unmet,
+    expires_at = case when j.expires_at > clock_timestamp() then j.expires_at end,  -- else it would expire at once
     run_at = case when given.kind = 'retried' then clock_timestamp() else greatest(j.run_at, clock_timestamp()) end
   from given
   where j.id = any(%(ids)s::uuid[]) and j.id = given.id and j.status || '' in ('failed', 'cancelled')

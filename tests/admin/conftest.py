@@ -1,9 +1,13 @@
 """Clients of the admin, each logged in as somebody who may do different things."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from django.test import Client
 
 from tests.admin.rows import make_user
+from tests.support import handler
 
 
 def _logged_in(name: str, *permissions: str, **fields: object) -> Client:
@@ -34,3 +38,18 @@ def stranger(db) -> Client:
 def superuser(db) -> Client:
     """Return the client of somebody who may do everything."""
     return _logged_in("superuser", is_superuser=True)
+
+
+def free(**rest: Any) -> None:
+    """Take whatever comes."""
+
+
+def strict(number: int) -> None:
+    """Take one number."""
+
+
+@pytest.fixture
+def types() -> Iterator[None]:
+    """Have a type that takes any payload, and one that does not."""
+    with handler(free, name="free"), handler(strict, name="strict"):
+        yield

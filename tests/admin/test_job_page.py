@@ -1,14 +1,17 @@
 """The page of one job: what it shows, and that it opens whatever a job has been through."""
 
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
 from django.urls import reverse
+from django.utils import timezone
 
 from jobs.admin import detail
 from jobs.models import JobDependency, JobEvent
+from jobs.queues import pause_queue
+from jobs.series import make_series, run_now
 from jobs.states import EventKind, Status
 from tests.admin.rows import make_job
 
@@ -121,3 +124,59 @@ def test_times_at_the_ends_of_the_calendar(viewer, settings):
     job = make_job(run_at=datetime.max.replace(tzinfo=UTC))
     assert _page(viewer, job).status_code == 200
     assert viewer.get(reverse("admin:dilamme_job_changelist")).status_code == 200
+
+
+def test_a_page_says_why_a_job_is_not_running(viewer):
+    """Every reason, with ways to the jobs that it is about; of a job that has ended nothing."""
+    parent = make_job()
+    job = make_job(queue="mail", unmet=1, run_at=timezone.now() + timedelta(hours=3), concurrency_key="customer 7")
+    JobDependency.objects.create(child=job, parent=parent)
+    pause_queue("mail")
+    page = _page(viewer, job).text
+    for text in (
+        "Why is it not running?", "The queue &#x27;mail&#x27; is paused, until somebody resumes it.",
+        "It is due in 3 h.", f">{parent.pk}</a>", "customer 7",
+    ):  # fmt: skip
+        assert text in page
+    assert "Why is it" not in _page(viewer, make_job(Status.COMPLETED)).text
+    running = _page(viewer, make_job(Status.PROCESSING)).text
+    assert "Where it stands" in running
+    assert "has not been heard of" in running
+
+
+@pytest.mark.parametrize(
+    ("progress", "text"),
+    [
+        ({"done": 3, "total": 8, "message": "rows"}, 'max="1" value="0.3750"></progress> 3 of 8 rows<'),
+        ({"done": 9, "total": 8, "message": ""}, 'value="1.0000"></progress> 9 of 8<'),
+        ({"done": 0.5, "total": None, "message": "<b>"}, ">0.5 &lt;b&gt;<"),
+        ({"done": 3, "total": 0, "message": "x"}, ">3 of 0 x<"),
+        ({"message": "x"}, ">x<"),
+        ({"done": "x", "total": []}, ">–<"),  # noqa: RUF001  the sign for "nothing here"
+    ],
+)
+def test_a_page_says_how_far_a_handler_is(viewer, settings, progress, text):
+    """A bar if there is a total, the numbers, and its words, in any language."""
+    settings.LANGUAGE_CODE, settings.USE_THOUSAND_SEPARATOR = "de", True
+    assert text in _page(viewer, make_job(progress=progress)).text
+
+
+def test_what_a_handler_said_is_no_error(viewer):
+    """Its lines stand in the history, between what happened, and look different."""
+    job = make_job(attempt=1)
+    JobEvent.objects.create(job=job, kind=EventKind.LOGGED, attempt=1, error="read <3> rows")
+    JobEvent.objects.create(job=job, kind=EventKind.FAILED, attempt=1, error="ValueError: no")
+    page = _page(viewer, job).text
+    assert '<div class="dilamme-said">read &lt;3&gt; rows</div>' in page
+    assert '<div class="dilamme-message">ValueError: no</div>' in page
+
+
+@pytest.mark.usefixtures("types")
+def test_a_page_leads_to_the_series_of_its_job(viewer):
+    """As long as there is one."""
+    series = make_series("nightly", "free", interval="1h")
+    job = run_now(series)
+    link = f'<a href="{reverse("admin:dilamme_series_change", args=[series.pk])}">nightly</a>'
+    assert link in _page(viewer, job).text
+    series.delete()
+    assert _page(viewer, job).status_code == 200

@@ -23,6 +23,7 @@ from tests.support import ROOT, handler, process_environment
 pytestmark = pytest.mark.django_db
 
 ID = uuid.UUID(int=5)
+SERIES, QUEUES = "/api/v1/series", "/api/v1/queues"
 NOWHERE = "There is nothing at this address."
 
 
@@ -42,6 +43,11 @@ def test_an_address_that_is_nothing_is_404(stranger: Client, method: str, addres
         ("get", f"{JOBS}/{ID}/cancel", {"POST"}),
         ("get", WORKFLOWS, {"POST"}),
         ("delete", f"{WORKFLOWS}/{ID}", {"GET"}),
+        ("put", SERIES, {"GET", "POST"}),
+        ("post", f"{SERIES}/nightly", {"GET", "PATCH", "DELETE"}),
+        ("get", f"{SERIES}/nightly/run", {"POST"}),
+        ("post", QUEUES, {"GET"}),
+        ("get", f"{QUEUES}/mail", {"PUT"}),
         ("post", "/health", {"GET", "HEAD"}),
     ],
 )
@@ -115,6 +121,16 @@ def without_database() -> list[list[Any]]:
         ("GET", f"{WORKFLOWS}/{ID}", None),
         ("POST", f"{WORKFLOWS}/{ID}/cancel", None),
         ("POST", f"{WORKFLOWS}/{ID}/retry", None),
+        ("PATCH", f"{JOBS}/{ID}", {"priority": 1}),
+        ("GET", f"{JOBS}/{ID}/explain", None),
+        ("POST", JOBS, {"type": "log_processing", "payload": {"text": "x"}, "interval": "5m"}),
+        ("GET", SERIES, None),
+        ("GET", f"{SERIES}/nightly", None),
+        ("POST", SERIES, {"name": "s", "type": "log_processing", "payload": {"text": "x"}, "interval": "5m"}),
+        ("POST", f"{SERIES}/nightly/run", None),
+        ("GET", QUEUES, None),
+        ("PUT", f"{QUEUES}/mail", {"concurrency": 1}),
+        ("POST", "/api/v1/types/log_processing/pause", None),
     ]
     environment = process_environment(DATABASE_URL="postgres://nobody:secret@127.0.0.1:9/nothing", ALLOWED_HOSTS="*")
     run = subprocess.run(
@@ -144,7 +160,7 @@ def test_health_is_503_without_a_database(without_database: list[list[Any]]) -> 
 def test_every_route_is_503_without_a_database(without_database: list[list[Any]]) -> None:
     """The client may try again; where the database would be, and as whom, is nobody's business."""
     message = "The database is away. Try again in a moment."
-    assert without_database[1:] == [[503, {"message": message, "data": None, "errors": [], "meta": {}}]] * 9
+    assert without_database[1:] == [[503, {"message": message, "data": None, "errors": [], "meta": {}}]] * 19
 
 
 # Health

@@ -64,6 +64,7 @@ def test_a_new_job_is_answered_whole(api: Client) -> None:
         "workflow_id": None,
         "step": "",
         "concurrency_key": None,
+        "series_id": None,
         "progress": None,
         "payload": {"a": [1, None]},
         "result": None,
@@ -383,3 +384,13 @@ def test_what_is_too_late_is_409(api: Client, status: str, action: str, message:
     assert read(api.post(f"{JOBS}/{job.pk}/{action}"), 409)["message"] == message
     assert status_of(job.pk) == status
     assert not JobEvent.objects.exists()
+
+
+def test_a_job_has_a_concurrency_key_and_a_step(api: Client) -> None:
+    """They are stored, and jobs of a workflow are found by it."""
+    workflow = str(uuid.uuid4())
+    body = {"type": "free", "workflow_id": workflow, "step": "extra", "concurrency_key": "k"}
+    made = read(api.post(JOBS, body, content_type=JSON), 201)["data"]
+    assert (made["step"], made["concurrency_key"]) == ("extra", "k")
+    enqueue("free")
+    assert [job["id"] for job in read(api.get(f"{JOBS}?workflow_id={workflow}"), 200)["data"]] == [made["id"]]

@@ -1,7 +1,8 @@
-"""Queues and types over REST, editing, and why a job is not running."""
+"""Queues and types over REST: held back, limited, let go, and counted."""
 
 import uuid
 from datetime import timedelta
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -10,7 +11,7 @@ from django.utils import timezone
 
 from jobs import enqueue
 from jobs.models import Job, PausedType, Queue
-from tests.api.answers import JOBS, problems, read
+from tests.api.answers import problems, read
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -50,38 +51,30 @@ def test_a_type_is_paused_and_resumed(api: Client) -> None:
     assert not PausedType.objects.exists()
 
 
-def test_a_pending_job_is_changed(api: Client) -> None:
-    """And one that was claimed is not."""
-    job = enqueue("strict", {"number": 1})
-    changes = {"payload": {"number": 2}, "priority": 1, "queue": "fast", "scheduled_at": "2030-01-01T00:00:00Z"}
-    shown = read(api.patch(f"{JOBS}/{job.pk}", changes, content_type=JSON), 200)["data"]
-    assert (shown["payload"], shown["priority"], shown["queue"]) == ({"number": 2}, 1, "fast")
-    assert shown["run_at"].startswith("2030-01-01")
-    assert [event["kind"] for event in shown["events"]] == ["edited"]
-    assert problems(api.patch(f"{JOBS}/{job.pk}", {"payload": {}}, content_type=JSON))[0][0] == "payload"
-    assert problems(api.patch(f"{JOBS}/{job.pk}", {}, content_type=JSON))[0][0] == "payload"
-    Job.objects.update(status="cancelled", finished_at=timezone.now())
-    answer = read(api.patch(f"{JOBS}/{job.pk}", {"priority": 2}, content_type=JSON), 409)
-    assert answer["message"] == "It is cancelled; only a job that is pending can be edited."
-    read(api.patch(f"{JOBS}/{uuid.uuid4()}", {"priority": 2}, content_type=JSON), 404)
-
-
-def test_why_a_job_is_not_running_is_told(api: Client) -> None:
-    """Every reason, for people and for programs."""
-    job = enqueue("free", queue="q")
+def test_all_limits_are_set_at_once(api: Client) -> None:
+    """What is left out is not limited any more; a pause stays."""
     read(api.post(f"{QUEUES}/q/pause"), 200)
-    told = read(api.get(f"{JOBS}/{job.pk}/explain"), 200)["data"]
-    assert (told["job_id"], told["status"]) == (str(job.pk), "pending")
-    assert [reason["why"] for reason in told["reasons"]] == ["queue_paused", "no_worker"]
-    assert told["reasons"][0]["text"] == "The queue 'q' is paused, until somebody resumes it."
-    read(api.get(f"{JOBS}/{uuid.uuid4()}/explain"), 404)
+    read(api.put(f"{QUEUES}/q", {"concurrency": 3, "rate": 2, "burst": 4}, content_type=JSON), 200)
+    data = read(api.put(f"{QUEUES}/q", {"concurrency_per_key": 1}, content_type=JSON), 200)["data"]
+    assert data == {
+        "name": "q", "paused": True, "paused_until": None, "concurrency": None, "concurrency_per_key": 1,
+        "rate": None, "burst": None, "pending": 0, "processing": 0,
+    }  # fmt: skip
 
 
-def test_a_job_has_a_concurrency_key_and_a_step(api: Client) -> None:
-    """They are stored, and jobs of a workflow are found by it."""
-    workflow = str(uuid.uuid4())
-    body = {"type": "free", "workflow_id": workflow, "step": "extra", "concurrency_key": "k"}
-    made = read(api.post(JOBS, body, content_type=JSON), 201)["data"]
-    assert (made["step"], made["concurrency_key"]) == ("extra", "k")
-    enqueue("free")
-    assert [job["id"] for job in read(api.get(f"{JOBS}?workflow_id={workflow}"), 200)["data"]] == [made["id"]]
+def test_counting_reads_live_jobs_only(api: Client) -> None:
+    """A queue whose jobs have ended is not listed, and no job that has ended is counted."""
+    enqueue("free", queue="over")
+    Job.objects.update(status="cancelled", finished_at=timezone.now())
+    enqueue("free", queue="q")
+    Job.objects.create(type="free", queue="q", status="processing", worker_id=uuid.UUID(int=5))
+    shown = [(each["name"], each["pending"], each["processing"]) for each in read(api.get(QUEUES), 200)["data"]]
+    assert shown == [("q", 1, 1)]
+
+
+def test_a_list_is_a_fixed_number_of_queries(api: Client, django_assert_num_queries: Any) -> None:
+    """However many queues there are."""
+    for number in range(5):
+        enqueue("free", queue=f"q{number}")
+    with django_assert_num_queries(2):
+        assert len(read(api.get(QUEUES), 200)["data"]) == 5

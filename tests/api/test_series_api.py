@@ -1,5 +1,6 @@
 """Series over REST: kept, paused, run by hand, and made with a job."""
 
+import uuid
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from jobs.models import Job, Series
 from jobs.queries import DjangoSession
 from jobs.registry import registry
 from jobs.schedules import Schedule
+from jobs.series import edit_series, pause_series
 from tests.api.answers import JOBS, problems, read
 from tests.support import handler
 
@@ -96,3 +98,53 @@ def test_a_job_with_an_interval_makes_its_series(api: Client) -> None:
     assert (series.interval, series.mode, str(series.last_job_id)) == ("30s", "after", body["data"]["id"])
     ((field, _),) = problems(api.post(JOBS, {"type": "free", "interval": "often"}, content_type=JSON))
     assert (field, Job.objects.count(), Series.objects.count()) == ("interval", 1, 1)
+
+
+def test_a_job_says_which_series_it_is_of(api: Client) -> None:
+    """Also one that was run by hand, and the one that the series was made with."""
+    series = make(api)
+    assert read(api.post(f"{SERIES}/nightly/run"), 201)["data"]["series_id"] == series["id"]
+    body = read(api.post(JOBS, {"type": "free", "interval": "1h"}, content_type=JSON), 201)
+    shown = read(api.get(f"{SERIES}/{body['meta']['series']}"), 200)["data"]
+    assert (body["data"]["series_id"], shown["last_job_id"]) == (shown["id"], body["data"]["id"])
+    assert read(api.get(f"{JOBS}/{body['data']['id']}"), 200)["data"]["series_id"] == shown["id"]
+    assert read(api.post(JOBS, {"type": "free"}, content_type=JSON), 201)["data"]["series_id"] is None
+
+
+def test_null_takes_back_what_may_be_missing(api: Client) -> None:
+    """The queue falls back to that of the type; a rule is replaced by emptying the other one."""
+    make(api, queue="mail", priority=1, ends_at="2040-01-01T00:00:00Z")
+    gone = {"queue": None, "priority": None, "ends_at": None, "zone": None}
+    changed = read(api.patch(f"{SERIES}/nightly", gone, content_type=JSON), 200)["data"]
+    assert (changed["queue"], changed["priority"], changed["ends_at"]) == (None, None, None)
+    assert changed["zone"] == "Europe/Paris"
+    changed = read(api.patch(f"{SERIES}/nightly", {"cron": "", "interval": "5m"}, content_type=JSON), 200)["data"]
+    assert (changed["cron"], changed["interval"]) == ("", "5m")
+
+
+def test_a_name_that_is_taken_is_422(api: Client) -> None:
+    """The first series stays."""
+    make(api)
+    ((field, message),) = problems(api.post(SERIES, NEW, content_type=JSON))
+    assert (field, message) == ("name", "A series is called 'nightly' already; take another name.")
+
+
+@pytest.mark.parametrize(
+    ("method", "act"),
+    [("get", ""), ("patch", ""), ("delete", ""), ("post", "/pause"), ("post", "/resume"), ("post", "/run")],
+)
+def test_a_series_that_does_not_exist_is_404(api: Client, method: str, act: str) -> None:
+    """Its name is told back, whatever was to be done."""
+    response = getattr(api, method)(f"{SERIES}/nobody{act}", data={} if method == "patch" else None, content_type=JSON)
+    assert read(response, 404)["message"] == "There is no series 'nobody'."
+
+
+def test_an_edit_leaves_alone_what_a_worker_moves(api: Client) -> None:
+    """A tick between reading and writing is not undone."""
+    make(api)
+    stale = Series.objects.get()
+    Series.objects.update(last_job_id=uuid.UUID(int=5), skipped=3)
+    pause_series(stale)
+    edit_series(stale, queue="mail")
+    kept = Series.objects.get()
+    assert (kept.paused, kept.queue, kept.skipped, kept.last_job_id) == (True, "mail", 3, uuid.UUID(int=5))

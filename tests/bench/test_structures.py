@@ -96,6 +96,8 @@ def test_enqueueing_is_measured(tmp_path: Path):
         "one by one per second",
         "bare INSERT per second",
         "one by one, of bare INSERT",
+        "bare INSERT into the jobs' table per second",
+        "one by one, of bare INSERT into the jobs' table",
         "bulk of 10,000 per second",
         "bare unnest per second",
         "bulk, of bare unnest",

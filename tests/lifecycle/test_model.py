@@ -24,7 +24,7 @@ from tests.lifecycle.model import DEAD, LIVE, Known, Model
 from tests.support import handler
 
 SOAK = bool(os.environ.get("DILAMME_SOAK"))
-PARTS, EXAMPLES, STEPS = (20, 100, 60) if SOAK else (1, 50, 50)
+PARTS, EXAMPLES, STEPS = (20, 100, 60) if SOAK else (1, 35, 50)
 TYPE, KEYS = "modelled", ["one", "two"]
 HOUR = 3600.0
 OUTCOMES = [
