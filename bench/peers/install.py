@@ -96,7 +96,7 @@ def _by_npm(peer: Peer) -> list[list[str]]:
 
 def _check_programs(peer: Peer) -> None:
     if missing := [program for program in peer.programs if not shutil.which(program)]:
-        raise NotInstalled(f"not installed: needs the program {' and '.join(missing)}")
+        raise NotInstalled(f"not installed: needs {' and '.join(missing)}")
 
 
 def _do(command: Sequence[str], folder: Path) -> None:

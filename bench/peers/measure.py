@@ -1,6 +1,7 @@
 """The measurements, in terms of an adapter: what is measured is the same for every system, and checked.
 
-All of it happens in the interpreter of the system that is measured, so nothing of Dilamme is imported here.
+All of it happens in the interpreter of the system that is measured, if that is Python, so nothing of Dilamme is
+imported here.
 """
 
 import math

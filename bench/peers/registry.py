@@ -92,8 +92,8 @@ PEERS = {
             "graphile_worker",
             "graphile-worker",
             "graphile-worker",
-            "24 at a time, a local queue of 500, completions batched without delay, LISTEN/NOTIFY, for jobs "
-            "that fall due a look every 0.1 s (2 s by default)",
+            "24 at a time, a local queue of 500, completions batched without delay, bulk by its SQL function, "
+            "LISTEN/NOTIFY, for jobs that fall due a look every 0.1 s (2 s by default); it deletes what is done",
             programs=("node", "npm"),
             npm=True,
         ),
