@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from asgiref.sync import sync_to_async
 
+from jobs.claims import Claim
 from jobs.errors import JobCancelled
 
 
@@ -41,39 +42,48 @@ ReadParents = Callable[[uuid.UUID], Mapping[str, Parent]]
 class Context:
     """Given to a handler whose first parameter is called `ctx` (or is annotated with this class)."""
 
-    __slots__ = ("_interrupt", "_is_stopped", "_lines", "_read_parents", "_reports", "_scheduled_at", "attempt",
-                 "job_id", "queue", "type", "workflow_id")  # fmt: skip
+    __slots__ = ("_interrupt", "_is_stopped", "_job", "_lines", "_read_parents", "_reports")
 
-    def __init__(
-        self,
-        *,
-        job_id: uuid.UUID,
-        type: str,  # noqa: A002  the job's word
-        queue: str,
-        attempt: int,
-        scheduled_at: float | None = None,
-        workflow_id: uuid.UUID | None = None,
-        read_parents: ReadParents | None = None,
-        reports: Reports | None = None,
-    ) -> None:
-        self.job_id = job_id
-        self.type = type
-        self.queue = queue
-        self.attempt = attempt  # how often this job has been claimed, this run included
-        self.workflow_id = workflow_id  # `task.using(workflow=ctx.workflow_id)` adds a job to the graph
-        self._scheduled_at = scheduled_at
+    def __init__(self, job: Claim, read_parents: ReadParents | None = None, reports: Reports | None = None) -> None:
+        # One is made for every run, and most handlers do not ask for it: so nothing is copied out of the job.
+        self._job = job
         self._read_parents = read_parents
         self._reports = reports
         self._lines = 0
         self._interrupt: Callable[[], object] | None = None
-        self._is_stopped = False  # a bare flag: nobody waits for it, and one is made for every run
+        self._is_stopped = False  # a bare flag: nobody waits for it
+
+    @property
+    def job_id(self) -> uuid.UUID:
+        """The id of the job."""
+        return self._job.id
+
+    @property
+    def type(self) -> str:
+        """The name of its type."""
+        return self._job.type
+
+    @property
+    def queue(self) -> str:
+        """The queue that it was taken from."""
+        return self._job.queue
+
+    @property
+    def attempt(self) -> int:
+        """How often this job has been claimed, this run included."""
+        return self._job.attempt
+
+    @property
+    def workflow_id(self) -> uuid.UUID | None:
+        """The graph that it is a part of; `task.using(workflow=ctx.workflow_id)` adds a job to it."""
+        return self._job.workflow_id
 
     @property
     def scheduled_at(self) -> datetime:
         """When the job was meant to run: the slot of its series, or what the caller asked for. In UTC."""
-        if self._scheduled_at is None:
+        if self._job.scheduled_at is None:
             raise RuntimeError("This context belongs to no stored job.")
-        return datetime.fromtimestamp(self._scheduled_at, UTC)
+        return datetime.fromtimestamp(self._job.scheduled_at, UTC)
 
     @property
     def parents(self) -> Mapping[str, Parent]:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import django
 
 from jobs.claims import Claim
-from jobs.context import ReadParents
+from jobs.context import Context, ReadParents
 from jobs.outcomes import Outcome
 from jobs.registry import registry
 from workers import connections, executor
@@ -78,7 +78,7 @@ class _Line:
         """Run what comes, one after the other."""
         self._connection.sendall(READY)
         while (claim := self._next()) is not None:
-            context = executor.context_of(claim, read_parents, self)
+            context = Context(claim, read_parents, self)
             outcome = executor.run(registry.find(claim.type), claim, context)
             self._send(Answer(outcome, _memory()))
         connections.close_all()

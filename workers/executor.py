@@ -18,7 +18,7 @@ from asgiref.sync import sync_to_async
 from jobs import storable
 from jobs.claims import Claim
 from jobs.conf import settings
-from jobs.context import Context, ReadParents, Reports
+from jobs.context import Context
 from jobs.errors import Abort, InvalidPayload, JobCancelled, Retry, Snooze
 from jobs.outcomes import Cancelled, Failed, Outcome, Released, Snoozed, Succeeded
 from jobs.registry import JobType
@@ -26,20 +26,6 @@ from workers import connections
 
 _decode = json.JSONDecoder().raw_decode  # jsonb as text is JSON and nothing around it
 _FRAMES = 30  # of a traceback, innermost last
-
-
-def context_of(claim: Claim, read_parents: ReadParents, reports: Reports | None) -> Context:
-    """Return what the handler of a claim is given."""
-    return Context(
-        job_id=claim.id,
-        type=claim.type,
-        queue=claim.queue,
-        attempt=claim.attempt,
-        scheduled_at=claim.scheduled_at,
-        workflow_id=claim.workflow_id,
-        read_parents=read_parents,
-        reports=reports,
-    )
 
 
 def run(kind: JobType | None, claim: Claim, context: Context) -> Outcome:

@@ -198,7 +198,7 @@ class Pool:
             if not may_be_sync and not (kind and kind.is_async):
                 return None
             claim = self._heap.pop()
-            if self._has_expired(claim):
+            if claim.expires_at is not None and self._has_expired(claim.expires_at, claim):
                 self._outcomes.append(Ended(claim, Cancelled("It was not started in time.", expired=True)))
                 continue
             run = self._begin(claim, kind)
@@ -207,14 +207,13 @@ class Pool:
             self._lane.start(run)
         return None
 
-    def _has_expired(self, claim: Claim) -> bool:
+    def _has_expired(self, expires_at: float, claim: Claim) -> bool:
         """Whether the time to start a job for the first time is over."""
-        if claim.expires_at is None or claim.attempt - claim.attempts_refunded > 1:
-            return False
-        return claim.expires_at <= time.monotonic() + self._database_ahead
+        is_first = claim.attempt - claim.attempts_refunded <= 1
+        return is_first and expires_at <= time.monotonic() + self._database_ahead
 
     def _begin(self, claim: Claim, kind: JobType | None) -> Run:
-        context = executor.context_of(claim, insights.parent_results, self._reports)
+        context = Context(claim, insights.parent_results, self._reports)
         run = Run(claim, kind, context, timeout=claim.timeout or (kind.timeout if kind else None))
         self._running.add(run)
         self._starts += 1

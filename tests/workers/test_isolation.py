@@ -21,7 +21,7 @@ from jobs.outcomes import Succeeded
 from jobs.registry import JobType
 from tests.app import tasks
 from tests.support import history_of, process_environment, status_of, wait_for, wait_until
-from workers import executor, isolation
+from workers import isolation
 from workers.isolation import Children
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -175,7 +175,7 @@ def test_a_stop_that_comes_late_does_not_hit_the_next_run():
         pids = []
         for _ in range(2):
             claim = Claim(uuid.uuid4(), "whoami", "default", 2.0, "{}", 1, 0, 3, 0.0, 0.0, 0.0)
-            context = executor.context_of(claim, lambda _: {}, None)
+            context = Context(claim)
             outcome = children.run(claim, context, lambda: None)
             assert isinstance(outcome, Succeeded)
             pids.append(int(outcome.result))

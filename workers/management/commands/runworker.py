@@ -4,6 +4,7 @@ Channels has a command of the same name, which takes channel names; called like 
 that both work whichever app comes first.
 """
 
+import gc
 import signal
 import sys
 from argparse import SUPPRESS, ArgumentParser
@@ -58,6 +59,9 @@ class Command(BaseCommand):
         self.stderr.write(
             f"Worker {worker.worker_id} serves {', '.join(plan.queues or ['all queues'])}; Ctrl-C stops it."
         )
+        # What is imported stays. Unless the collector is told, it walks all of it again and again as jobs come and go.
+        gc.collect()
+        gc.freeze()
         sys.exit(worker.run())
 
     def _refuse_unmigrated(self) -> None:
