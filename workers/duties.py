@@ -33,6 +33,7 @@ logger = logging.getLogger("dilamme.worker")
 _POLL_WHEN_DEAF = 1.0  # seconds between polls at most while notifications do not arrive
 _WATCH_INTERVAL = 1.0  # seconds between two looks at the pool
 _UPCOMING = 500  # due times on the wheel at once
+_FIRST_TICK = 1.0  # seconds after the start: what waits in the queues goes first
 _TICK_AGAIN = 0.25  # seconds, while another process looks at the series
 _COALESCE = 0.005  # seconds within which calls to look ahead are one
 
@@ -72,7 +73,7 @@ class Duties:
         self._wheel.insert("watch", now + _WATCH_INTERVAL, self._watch)
         self._wheel.insert("adopt", now, self._adopt)
         self._wheel.insert("sweep", now + settings.SWEEP_INTERVAL * random.random(), self._sweep)  # noqa: S311  spreads them
-        self._wheel.insert("series", now, self._tick)
+        self._wheel.insert("series", now + _FIRST_TICK, self._tick)
         self.look_ahead_soon()
 
     def look_ahead_soon(self) -> None:
