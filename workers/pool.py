@@ -38,12 +38,8 @@ class Run:
     context: Context
     started: float = field(default_factory=time.monotonic)
     timeout: float | None = None  # seconds
+    is_isolated: bool = False  # whether its handler runs in a child process
     is_settled: bool = False  # its outcome has been given: whatever the handler still does counts for nothing
-
-    @property
-    def is_isolated(self) -> bool:
-        """Whether its handler runs in a child process."""
-        return self.kind is not None and self.kind.isolation == "process"
 
 
 class Pool:
@@ -214,7 +210,10 @@ class Pool:
 
     def _begin(self, claim: Claim, kind: JobType | None) -> Run:
         context = Context(claim, insights.parent_results, self._reports)
-        run = Run(claim, kind, context, timeout=claim.timeout or (kind.timeout if kind else None))
+        run = Run(claim, kind, context)
+        if kind is not None:
+            run.timeout = claim.timeout or kind.timeout
+            run.is_isolated = kind.isolation == "process"
         self._running.add(run)
         self._starts += 1
         if run.timeout is not None and not run.is_isolated:
@@ -235,13 +234,15 @@ class Pool:
         while (run := self._wait_for_run()) is not None:
             following: Run | None = run
             while following is not None:
-                following = self._ended(following, self._run(following))
+                if following.is_isolated:
+                    outcome = self._run_in_child(following)
+                else:
+                    outcome = executor.run(following.kind, following.claim, following.context)
+                following = self._ended(following, outcome)
         connections.close_all()
 
-    def _run(self, run: Run) -> Outcome:
-        if run.is_isolated:
-            return self._children.run(run.claim, run.context, lambda: self._begun_in_child(run))
-        return executor.run(run.kind, run.claim, run.context)
+    def _run_in_child(self, run: Run) -> Outcome:
+        return self._children.run(run.claim, run.context, lambda: self._begun_in_child(run))
 
     def _begun_in_child(self, run: Run) -> None:
         """Count the time from now: to start a child takes a while, and is no part of the run."""
