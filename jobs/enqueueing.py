@@ -167,7 +167,7 @@ def _as_arrays(drafts: Sequence[Draft], unmet: Mapping[uuid.UUID, int]) -> dict[
         "priorities": [each.priority for each in terms.values()],
         "run_ats": [each.run_at for each in terms.values()],
         "max_attempts": [each.max_attempts for each in terms.values()],
-        "workflows": [each.workflow and str(each.workflow) for each in terms.values()],  # an array of UUIDs has no None
+        "workflows": [each.workflow for each in terms.values()],
         "concurrency_keys": [each.concurrency_key for each in terms.values()],
         "steps": [each.step for each in terms.values()],
         "timeouts": [each.timeout for each in terms.values()],

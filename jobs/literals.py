@@ -31,7 +31,8 @@ def array(values: Sequence[Any]) -> str:
     if kind is None:
         return "{" + ",".join(["NULL"] * len(values)) + "}"
     write = _WRITERS.get(kind) or _writer_of_base(kind)
-    if kind is not UUID and None in values:  # ids are never None, and compare in Python code
+    # Every id is true, which is told in C; `in` would compare each by Python code.
+    if not all(values) if kind is UUID else None in values:
         return "{" + ",".join("NULL" if value is None else write(value) for value in values) + "}"
     return "{" + ",".join(map(write, values)) + "}"
 

@@ -75,9 +75,8 @@ def first_slot(
 ) -> datetime | None:
     """Return the first slot behind the marker; None if there is none. Raises `InvalidRule`."""
     rule = rule_of(interval=interval, cron=cron, zone=zone, starts_at=starts_at)
-    return (
-        max(starts_at, last_slot) if mode == SeriesMode.AFTER else rule.after(max(last_slot, starts_at - _MICROSECOND))
-    )
+    behind = max(last_slot, starts_at - _MICROSECOND)
+    return max(starts_at, last_slot) if mode == SeriesMode.AFTER else rule.after(behind)
 
 
 def sync_declared(session: Session) -> None:

@@ -50,11 +50,9 @@ def _new(name: str, type_: str, payload: Mapping[str, Any] | None, fields: Mappi
     """Return a series that has been checked and not been saved."""
     now = timezone.now()
     series = Series(name=name, type=type_, payload=dict(payload or {}), **{"starts_at": None, **fields})
-    begins_now = series.starts_at is None
+    counts_from_now = series.starts_at is None and series.mode == SeriesMode.GRID
     series.starts_at = series.starts_at or now
-    series.last_slot = (
-        now if begins_now and series.mode == SeriesMode.GRID else max(now, series.starts_at) - _MICROSECOND
-    )
+    series.last_slot = now if counts_from_now else max(now, series.starts_at) - _MICROSECOND
     _prepare(series)
     return series
 

@@ -16,8 +16,11 @@ class Adapter(Protocol):
     def setup(self) -> None:
         """Make the system's tables in the empty database that `DATABASE_URL` names, and connect to it."""
 
-    def enqueue_each(self, numbers: Iterable[int]) -> None:
-        """Enqueue jobs one by one, each in a transaction of its own."""
+    def enqueue_each(self, numbers: Iterable[int]) -> float | None:
+        """Enqueue jobs one by one, each in a transaction of its own.
+
+        Returns when the last was committed, on the monotonic clock, where the call itself returns noticeably later.
+        """
 
     def enqueue_bulk(self, numbers: Sequence[int]) -> None:
         """Enqueue jobs by the system's call for many; never called where the registry says there is none."""

@@ -1,7 +1,7 @@
 // graphile-worker's part that is JavaScript: with the argument `work` a worker, with `client` what enqueues.
 //
-// The client takes one order a line, as JSON, and answers each with a line once it is carried out. Both use the database
-// that DATABASE_URL names, and say on stderr what goes wrong.
+// The client takes one order a line, as JSON, and answers each with the time at which it was carried out. Both use the
+// database that DATABASE_URL names, and say on stderr what goes wrong.
 
 import { openSync, writeSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -65,7 +65,7 @@ const client = async () => {
   for await (const line of createInterface({ input: process.stdin })) {
     const order = JSON.parse(line);
     await orders[order.do](order);
-    console.log("done");
+    console.log(Number(process.hrtime.bigint()) / 1e9); // when, on the clock that the ledger is written by
   }
   await utils.release();
 };

@@ -27,9 +27,9 @@ class GraphileWorker(Counting):
         self._client = subprocess.Popen(_command("client"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._tell("migrate")
 
-    def enqueue_each(self, numbers: Iterable[int]) -> None:
-        """Enqueue one by one; each call is a transaction."""
-        self._tell("each", numbers)
+    def enqueue_each(self, numbers: Iterable[int]) -> float:
+        """Enqueue one by one; each call is a transaction. The answer of the client takes a while to come."""
+        return self._tell("each", numbers)
 
     def enqueue_bulk(self, numbers: Sequence[int]) -> None:
         """Enqueue all in one statement."""
@@ -39,13 +39,15 @@ class GraphileWorker(Counting):
         """Enqueue for a time."""
         self._tell("at", [number], due.isoformat())
 
-    def _tell(self, order: str, numbers: Iterable[int] = (), due: str | None = None) -> None:
-        """Have the client carry out an order; raises `ChildProcessError` if it ends instead."""
+    def _tell(self, order: str, numbers: Iterable[int] = (), due: str | None = None) -> float:
+        """Have the client carry out an order; returns when it had. Raises `ChildProcessError` if it ends instead."""
         listed = list(numbers)
         print(json.dumps({"do": order, "numbers": listed, "due": due}), file=self._client.stdin, flush=True)
-        if not self._client.stdout.readline():  # type: ignore[union-attr]  # a pipe
+        answer = self._client.stdout.readline()  # type: ignore[union-attr]  # a pipe
+        if not answer:
             raise ChildProcessError("the client ended, and says why on stderr")
         self._enqueued += len(listed)
+        return float(answer)
 
     def workers(self, processes: int) -> list[list[str]]:
         """Return the command of each process."""

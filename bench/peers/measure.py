@@ -98,15 +98,14 @@ def latency(adapter: Adapter, peer: Peer, options: dict[str, Any], log: Path) ->
 
 
 def _pick_up(adapter: Adapter, peer: Peer, crew: Crew, options: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """From the return of the call that enqueues to the handler's start; also the number of jobs so far."""
+    """From the commit of a job to its handler's start; also the number of jobs so far."""
     samples: list[float] = []
     until = time.monotonic() + options["seconds"]
     while len(samples) < options["samples"] and time.monotonic() < until:
         # At a random point between two looks of a worker that polls: right after its last job the wait is the longest.
         time.sleep(random.uniform(0.02, 0.05 + peer.poll))
         number = len(samples) + 1
-        adapter.enqueue_each([number])
-        committed = time.monotonic()
+        committed = adapter.enqueue_each([number]) or time.monotonic()
         crew.wait_for_runs(number + 1, _ONE_JOB)
         samples.append((ledger.entries()[-1].at - committed) * 1000)
     return {"pick-ups": len(samples)} | _percentiles("pick-up", samples), len(samples) + 1

@@ -161,8 +161,7 @@ def _blame(
         dead = next((e for e in edges.get(id_, ()) if _is_dead(e, revived)), None)
         roots[id_] = None if dead is None else _root_of(dead, roots, revived)
     if roots:
-        texts = [root and str(root) for root in roots.values()]  # an array of UUIDs has no None
-        session.fetch("blame", ids=list(roots), roots=texts)
+        session.fetch("blame", ids=list(roots), roots=list(roots.values()))
 
 
 def _root_of(edge: _Edge, roots: Mapping[uuid.UUID, uuid.UUID | None], revived: Mapping[uuid.UUID, int]) -> uuid.UUID:

@@ -74,6 +74,7 @@ def test_floats_that_are_no_numbers_are_known_to_the_server():
         (0.1, b"0.1"),
         (uuid.UUID(int=1), b"0" * 31 + b"1"),
         (["a", None], b'{"a",NULL}'),
+        ([uuid.UUID(int=0), None], b"{" + b"0" * 32 + b",NULL}"),
         ([OnFailure.RUN], b'{"run"}'),
         (datetime(2030, 1, 2, tzinfo=timezone(timedelta(hours=2))), b"2030-01-02T00:00:00+02:00"),
     ],
