@@ -1,14 +1,16 @@
 """Runs prepared statements ahead of their answers: several cost one round trip, and are one transaction.
 
 In libpq's pipeline mode whatever is sent before a sync is one implicit transaction, each statement with a snapshot of
-its own. The driver's own pipeline waits between the statements that it sends; every wait hands the interpreter to the
-threads that run jobs, which keep it for milliseconds while the server has nothing to do. Here the only wait is the one
-for the answers. Source: the PostgreSQL manual, "Pipeline Mode" and "Extended Query".
+its own. What is sent after it may follow before the first is answered: the server turns to it without a pause, while
+the client is still busy with what it got. The driver's own pipeline waits between the statements that it sends; every
+wait hands the interpreter to the threads that run jobs, which keep it for milliseconds while the server has nothing to
+do. Here the only wait is the one for the answers. Source: the PostgreSQL manual, "Pipeline Mode" and "Extended Query".
 """
 
 import functools
 import re
 import select
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -31,6 +33,33 @@ class Call(NamedTuple):
     parameters: Mapping[str, Any]
 
 
+class Reply:
+    """What is answered to the statements of one transaction, once it is: see `Pipeline.rows_of`."""
+
+    __slots__ = ("expected", "pipeline", "results")
+
+    def __init__(self, pipeline: "Pipeline", expected: Sequence[str | None], results: list[Any] | None = None) -> None:
+        self.pipeline = pipeline
+        self.expected = expected  # what is prepared by its query, and None where rows are the answer
+        self.results = results  # None until all of them have come
+
+
+class _OrClosed:
+    """Closes the connection if what is done with it fails half-way."""
+
+    __slots__ = ("_pipeline",)
+
+    def __init__(self, pipeline: "Pipeline") -> None:
+        self._pipeline = pipeline
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            self._pipeline.close()
+
+
 class Pipeline:
     """One connection, used by one thread at a time. Statements are prepared when they are first used."""
 
@@ -40,6 +69,13 @@ class Pipeline:
         self._loaders = Transformer(connection)
         self._names: dict[str, bytes] = {}
         self._prepared = 0  # names are never used again
+        self._unanswered: deque[Reply] = deque()
+        self._or_closed = _OrClosed(self)
+
+    def close(self) -> None:
+        """Close the connection; what is still on its way belongs to nobody."""
+        self._unanswered.clear()
+        self.connection.close()
 
     def run(self, calls: Sequence[Call], meanwhile: Callable[[], object] | None = None) -> list[list[Row]]:
         """Run the statements in one transaction, or in the one that is open, and return the rows of each.
@@ -47,33 +83,68 @@ class Pipeline:
         `meanwhile` is called while the server is at work. Raises psycopg's errors, and then nothing of it has happened;
         the connection is broken if it says so itself.
         """
-        try:
-            expected, results = self._converse(calls, meanwhile)
-        except BaseException:
-            self.connection.close()  # what is still on its way belongs to nobody
-            raise
-        self._check(expected, results)
-        return [self._rows(result) for result, prepared in zip(results, expected, strict=True) if prepared is None]
-
-    def _converse(
-        self, calls: Sequence[Call], meanwhile: Callable[[], object] | None
-    ) -> tuple[list[str | None], list[Any]]:
-        self._pgconn.enter_pipeline_mode()
-        expected = [part for call in calls for part in self._send(call)]
-        self._pgconn.pipeline_sync()
-        self._flush()
+        reply = self.send(calls)
         if meanwhile is not None:
-            meanwhile()
-        results = [self._next_results() for _ in expected]
+            with self._or_closed:
+                meanwhile()
+        return self.rows_of(reply)
+
+    def send(self, calls: Sequence[Call]) -> Reply:
+        """Send statements that are a transaction of their own, behind those that were sent before."""
+        if not calls:
+            return Reply(self, [], [])
+        with self._or_closed:
+            if not self._unanswered:
+                self._pgconn.enter_pipeline_mode()
+            reply = Reply(self, [part for call in calls for part in self._send(call)])
+            self._unanswered.append(reply)
+            self._pgconn.pipeline_sync()
+            self._flush()
+        return reply
+
+    def is_answered(self, reply: Reply, timeout: float) -> bool:
+        """Wait up to `timeout` seconds for the answer; what was sent before is answered before."""
+        with self._or_closed:
+            while reply.results is None:
+                if self._pgconn.is_busy() and not self._wait(select.POLLIN, timeout):
+                    return False
+                self._pgconn.consume_input()
+                if not self._pgconn.is_busy():
+                    self._read_one()
+        return True
+
+    def rows_of(self, reply: Reply) -> list[list[Row]]:
+        """Return the rows of each statement, or raise what `run` would; waits for the answer."""
+        with self._or_closed:
+            while reply.results is None:
+                self._read_one()
+        self._check(reply.expected, reply.results)
+        answers = zip(reply.results, reply.expected, strict=True)
+        return [self._rows(result) for result, prepared in answers if prepared is None]
+
+    def settle(self) -> None:
+        """Wait for every answer, so that the connection may be used in other ways."""
+        while self._unanswered:
+            with self._or_closed:
+                self._read_one()
+
+    def _read_one(self) -> None:
+        """Read the answer to what was sent first."""
+        if not self._unanswered:
+            raise psycopg.OperationalError("the connection is lost")
+        reply = self._unanswered[0]
+        results = [self._next_results() for _ in reply.expected]
         self._next_results()  # the sync
-        self._pgconn.exit_pipeline_mode()
-        return expected, results
+        reply.results = results
+        self._unanswered.popleft()
+        if not self._unanswered:
+            self._pgconn.exit_pipeline_mode()
 
     def _check(self, expected: Sequence[str | None], results: Sequence[Any]) -> None:
         """Raise the error that there was; what it kept from being prepared is to be prepared again."""
         for prepared, result in zip(expected, results, strict=True):
             if prepared is not None and result.status != ExecStatus.COMMAND_OK:
-                del self._names[prepared]
+                self._names.pop(prepared, None)
         for result in results:
             if result.status == ExecStatus.FATAL_ERROR:
                 raise error_from_result(result)
@@ -110,12 +181,12 @@ class Pipeline:
             self._pgconn.consume_input()
         return self._pgconn.get_result()
 
-    def _wait(self, events: int) -> None:
+    def _wait(self, events: int, timeout: float | None = None) -> bool:
         if self._pgconn.status != ConnStatus.OK:
             raise psycopg.OperationalError("the connection is lost")
         poll = select.poll()
         poll.register(self._pgconn.socket, events)
-        poll.poll()
+        return bool(poll.poll(None if timeout is None else timeout * 1000))
 
     def _rows(self, result: Any) -> list[Row]:
         self._loaders.set_pgresult(result, format=Format.BINARY)

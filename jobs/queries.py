@@ -21,7 +21,7 @@ from psycopg.pq import TransactionStatus
 from jobs.conf import settings
 from jobs.errors import DatabaseAway
 from jobs.literals import array
-from jobs.pipeline import Call, Pipeline, Row
+from jobs.pipeline import Call, Pipeline, Reply, Row
 
 WAKEUP_CHANNEL = "dilamme_wakeup"  # new work; payload: queue, priority, and since when it may run, or "later"
 CONTROL_CHANNEL = "dilamme_control"  # word to the workers; payload: cancel:<job id>
@@ -162,16 +162,35 @@ class WorkerSession:
         with self._away_told_apart():
             return self._ready().run(calls)
 
+    def send(self, fetches: Sequence[Fetch]) -> Reply:
+        """Send several statements that are one transaction; others may be sent before it is answered."""
+        calls = [Call(load(statement), parameters) for statement, parameters in fetches]
+        with self._away_told_apart():
+            return self._ready().send(calls)
+
+    def is_answered(self, reply: Reply, timeout: float) -> bool:
+        """Wait up to `timeout` seconds for what was sent; errors as in `fetch`."""
+        with self._away_told_apart():
+            return reply.pipeline.is_answered(reply, timeout)
+
+    def rows_of(self, reply: Reply) -> list[list[Row]]:
+        """Wait for what was sent and return the rows of each statement; errors as in `fetch`."""
+        with self._away_told_apart():
+            return reply.pipeline.rows_of(reply)
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Open a transaction, committed at the end of the block, rolled back when it raises."""
-        with self._away_told_apart(), self._ready().connection.transaction():
-            yield
+        with self._away_told_apart():
+            pipeline = self._ready()
+            pipeline.settle()
+            with pipeline.connection.transaction():
+                yield
 
     def close(self) -> None:
         """Close the connection, if there is one."""
         if self._pipeline is not None:
-            self._pipeline.connection.close()
+            self._pipeline.close()
             self._pipeline = None
             self.is_new = True
 

@@ -115,9 +115,9 @@ class Pool:
         return len(self._running)
 
     @property
-    def has_outcomes(self) -> bool:
-        """Whether there is something to collect."""
-        return bool(self._outcomes)
+    def outcomes(self) -> int:
+        """How many runs have ended that were not collected."""
+        return len(self._outcomes)
 
     @property
     def starts(self) -> int:

@@ -27,7 +27,9 @@ from workers.ahead import ClaimAhead
 from workers.broadcast import Broadcaster
 from workers.duties import Duties
 from workers.ears import Ears
+from workers.exchanges import Answer, Exchanges
 from workers.heartbeat import Heartbeat
+from workers.hunger import Hunger
 from workers.pool import SOON, Pool
 from workers.reports import Reports
 from workers.unreported import Unreported
@@ -36,9 +38,7 @@ from workers.wakeup import Wakeup
 logger = logging.getLogger("dilamme.worker")
 
 _LONGEST_SLEEP = 60.0  # seconds
-_OUTCOMES_PER_EXCHANGE = 400  # the statements look values up by position: quadratic, and dear from here on
-_FIRST_RETRY, _LAST_RETRY = 0.05, 5.0  # seconds between exchanges while the database is away
-_LOOK_AGAIN_AFTER = 0.0025  # seconds for each job of the next claim, after one that met other workers' locks only
+_BATCHES_AHEAD = 3  # to claim at most: one that runs, one under way, one that waits
 _LAST_WORDS = 5.0  # seconds a stopping worker tries to report what it has, when the database is away
 
 
@@ -61,7 +61,7 @@ class Worker:
         self._wheel: TimingWheel[object, Callable[[], None]] = TimingWheel(start=time.monotonic())
         self._reports = Reports(worker_id := uuid.uuid4())
         self._pool = Pool(plan.concurrency, settings.AGING, self._wakeup, self._reports)
-        self._ahead = ClaimAhead(plan.concurrency, 2 * settings.CLAIM_BATCH)
+        self._ahead = ClaimAhead(plan.concurrency, _BATCHES_AHEAD * settings.CLAIM_BATCH)
         self._session = WorkerSession()
         self._presence = Presence(
             worker_id=worker_id,
@@ -71,6 +71,7 @@ class Worker:
             types=sorted(kind.name for kind in registry),
         )
         self._appetite = Appetite(self.worker_id, plan.queues)
+        self._hunger = Hunger()
         self._ears = Ears(plan.queues, self._wakeup)
         self._heartbeat = Heartbeat(self._presence)
         self._broadcaster = Broadcaster()
@@ -82,13 +83,10 @@ class Worker:
             ears=self._ears,
             presence=self._presence,
             appetite=self._appetite,
-            work_is_due=self._become_hungry,
+            work_is_due=self._hunger.feel,
         )
         self._unreported = Unreported(self.worker_id)
-        self._is_hungry = True  # whether there may be due jobs that nobody has claimed
-        self._reach = 1  # jobs to claim at least; more than are needed only to get past rows that others have locked
-        self._failures = 0  # exchanges in a row that found the database away
-        self._retry_at = 0.0
+        self._exchanges = Exchanges(self._session, self._appetite, self._unreported, self._come_again, self._adopt)
         self._stop_requests = 0
 
     @property
@@ -128,7 +126,7 @@ class Worker:
         if self._stop_requests:
             return True
         return self._plan.drain and not (
-            self._is_hungry or self._pool.held or self._pool.has_outcomes or self._unreported
+            self._hunger.is_felt or self._pool.held or self._pool.outcomes or self._unreported or self._exchanges
         )
 
     def _advance_timers(self) -> None:
@@ -142,55 +140,65 @@ class Worker:
             frontier.lower(level, since)
         if heard.missed or not all(map(frontier.knows, heard.later)):
             frontier.doubt()
-        self._is_hungry |= heard.missed or bool(heard.levels)
+        if heard.missed or heard.levels:
+            self._hunger.feel()
         if heard.missed or heard.later:
             self._duties.look_ahead_soon()
         if heard.controls:
             self._appetite.controls.doubt()
             frontier.doubt()
-            self._is_hungry = True
+            self._hunger.feel()
         if heard.series:
             self._duties.tick_soon()
         for job_id in heard.cancelled:
             self._pool.cancel(job_id)
+        self._exchanges.note_cancelled(heard.cancelled)
 
     def _exchange(self) -> None:
-        """Hand in what ended, take what fits: one transaction."""
+        """Send what ended and a claim of what fits, and take in the answer to what was sent before."""
+        self._collect()
+        if self._may_send():
+            self._send()
+        if (answer := self._exchanges.receive(self._may_send)) is not None:
+            self._digest(answer)
+
+    def _may_send(self) -> bool:
+        return self._exchanges.may_send(self._pool.outcomes)
+
+    def _collect(self) -> None:
         collected = self._pool.collect()
         self._duties.forget_timeouts(collected)
-        self._unreported.add(collected)
-        if self._failures:
-            self._unreported.secure()
+        self._exchanges.report(collected)
         limited = self._appetite.controls.limited
         if limited and any(end.claim.queue in limited for end in collected):
-            self._is_hungry = True  # what ended makes room for another of its queue
-        ended, room = self._unreported.first(_OUTCOMES_PER_EXCHANGE), self._room()
-        if not (ended or room) or time.monotonic() < self._retry_at:
-            return
-        try:
-            if self._session.is_new:
-                self._adopt()
-            result = lifecycle.exchange(self._session, self._appetite, ended, room)
-        except (DatabaseAway, psycopg.OperationalError) as error:
-            self._note_failure(error)
-            return
-        self._failures = 0
-        self._unreported.forget(len(ended))
-        self._ahead.observe(ended)
+            self._hunger.feel()  # what ended makes room for another of its queue
+
+    def _send(self) -> None:
+        """Hand in what ended, take what fits: one transaction."""
+        room = self._room()
+        if (self._unreported.waiting or room) and self._exchanges.send(room) and room:
+            self._hunger.note_asked()
+
+    def _digest(self, answer: Answer) -> None:
+        """Take in what came of an exchange."""
+        result = answer.exchanged
+        self._ahead.observe(answer.ended)
         self._take_in(result.claimed.claims)
+        for job_id in answer.unwanted:
+            self._pool.cancel(job_id)
         if result.claimed.room:
             self._note_claim(result.claimed)
         self._tell(result)
 
     def _room(self) -> int:
         """How many jobs to ask for: none while nothing is known to be due, or while the reserve is half full."""
-        if not self._is_hungry or self._stop_requests:
+        if not self._hunger.is_felt or self._stop_requests:
             return 0
         reserve = self._ahead.size
         if reserve and self._pool.waiting > reserve // 2:
             return 0
-        free = self._plan.concurrency + reserve - self._pool.held
-        return min(max(free, self._reach), settings.CLAIM_BATCH) if free > 0 else 0
+        free = self._plan.concurrency + reserve - self._pool.held - self._exchanges.room
+        return self._hunger.portion(free)
 
     def _take_in(self, claims: Sequence[Claim]) -> None:
         if claims:
@@ -206,48 +214,32 @@ class Worker:
         if result.recorded.has_pending:
             self._duties.look_ahead_soon()
             self._appetite.frontier.doubt()  # a hand-back keeps its age
-            self._become_hungry()  # and a short delay may be over before anybody looks ahead
+            self._hunger.feel()  # and a short delay may be over before anybody looks ahead
         if result.recorded.has_unsettled:
             self._duties.settle_soon()
         announce(ByWorker, result.recorded.changes)
 
-    def _note_failure(self, error: Exception) -> None:
-        """Keep what ended, and come again later."""
-        self._unreported.secure()
-        delay = min(_FIRST_RETRY * 2**self._failures, _LAST_RETRY)
-        self._failures = min(self._failures + 1, 20)
-        self._retry_at = time.monotonic() + delay
-        self._wheel.insert("retry the exchange", self._retry_at, self._become_hungry)
-        logger.warning("Nothing could be exchanged with the database, trying again in %.2f s: %s", delay, error)
+    def _come_again(self, moment: float) -> None:
+        """Claim again once the database may be back."""
+        self._wheel.insert("retry the exchange", moment, self._hunger.feel)
 
-    def _adopt(self) -> None:
-        """Take in claims that were committed while an earlier connection broke, before we heard of them."""
-        known = {(end.claim.id, end.claim.attempt) for end in self._unreported}
-        held = lifecycle.held(self._session, self.worker_id)
-        self._take_in([c for c in held if (c.id, c.attempt) not in known and not self._pool.holds(c)])
-        self._session.is_new = False
+    def _adopt(self, claims: Sequence[Claim]) -> None:
+        """Take in what is ours by the database's word, unless it is at work here."""
+        self._take_in([claim for claim in claims if not self._pool.holds(claim)])
 
     def _note_claim(self, claimed: lifecycle.Claimed) -> None:
-        """Decide whether to claim again: at once while there is more, in a moment when all that was due is locked."""
-        self._is_hungry = claimed.may_have_left_some
-        self._reach = 1
-        if claimed.wait is not None:
-            self._wheel.insert("rate", time.monotonic() + claimed.wait, self._become_hungry)
+        """Decide when to claim again."""
+        now = time.monotonic()
+        for name, seconds in (("look again", self._hunger.note_answer(claimed)), ("rate", claimed.wait)):
+            if seconds is not None:
+                self._wheel.insert(name, now + seconds, self._hunger.feel)
         if (moment := self._appetite.controls.reopens_at) is not None:
-            self._wheel.insert("end of a pause", moment, self._become_hungry)
-        if claimed.may_have_left_some and not claimed.claims:
-            self._is_hungry = False
-            self._reach = min(2 * max(claimed.room, 1), settings.CLAIM_BATCH)  # look past a lock that stays
-            pause = _LOOK_AGAIN_AFTER * self._reach  # and ever less often
-            self._wheel.insert("look again", time.monotonic() + pause, self._become_hungry)
-
-    def _become_hungry(self) -> None:
-        self._is_hungry = True
+            self._wheel.insert("end of a pause", moment, self._hunger.feel)
 
     def _sleep(self) -> None:
-        """Wait for an outcome, a notification, a signal, or time; not at all while there is more to take."""
+        """Wait for an outcome, a notification, a signal, or time; not at all for an answer, or while there is more."""
         now = time.monotonic()
-        if now >= self._retry_at and self._room():
+        if self._exchanges or (now >= self._exchanges.retry_at and self._room()):
             return
         due = self._wheel.next_expiry()
         longest = SOON if self._pool.holds_back else _LONGEST_SLEEP
@@ -256,6 +248,9 @@ class Worker:
     def _finish(self) -> int:
         """Stop in order: hand back what waits, let what runs end within the grace, hand back the rest, leave."""
         self._presence.stopping = True
+        while self._exchanges:  # what they bring is handed back as well
+            if (answer := self._exchanges.receive(lambda: False)) is not None:
+                self._digest(answer)
         self._pool.hand_back_waiting("The worker was stopping before this job had started.")
         deadline = time.monotonic() + self._plan.grace
         while self._pool.running and self._stop_requests < 2 and time.monotonic() < deadline:
@@ -275,14 +270,14 @@ class Worker:
         deadline = time.monotonic() + _LAST_WORDS
         while True:
             self._exchange()
-            if not (self._unreported or self._pool.has_outcomes):
+            if not (self._unreported or self._pool.outcomes):
                 return True
             if time.monotonic() > deadline:
                 self._unreported.secure()
                 fate = "the next worker here reports them" if self._unreported.are_on_disk else "their jobs are rescued"
                 logger.error("%s outcomes could not be reported: %s.", len(self._unreported), fate)
                 return False
-            self._wakeup.wait(max(0.0, self._retry_at - time.monotonic()))
+            self._wakeup.wait(max(0.0, self._exchanges.retry_at - time.monotonic()))
 
     def _leave(self) -> None:
         for thread in (self._heartbeat, self._ears, self._broadcaster):

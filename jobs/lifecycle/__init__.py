@@ -12,7 +12,7 @@ still be changed · `reporting` what handlers say · `presence` how a worker say
 from jobs.lifecycle.cascade import settle_rest
 from jobs.lifecycle.claiming import Appetite, Claimed, held, upcoming
 from jobs.lifecycle.editing import edit
-from jobs.lifecycle.exchange import Exchanged, exchange
+from jobs.lifecycle.exchange import Exchange, Exchanged, exchange
 from jobs.lifecycle.expiry import expire
 from jobs.lifecycle.operating import Answer, cancel, cancel_workflow, retry, retry_workflow
 from jobs.lifecycle.presence import Presence, beat, leave
@@ -23,6 +23,7 @@ __all__ = [
     "Answer",
     "Appetite",
     "Claimed",
+    "Exchange",
     "Exchanged",
     "Presence",
     "Retention",

@@ -86,12 +86,14 @@ def _claim_parameters(appetite: Appetite, room: int) -> dict[str, Any]:
     }
 
 
-def read_claims(appetite: Appetite, room: int, claims: Sequence[Fetch], answers: Sequence[Sequence[Row]]) -> Claimed:
-    """Return what was taken, given the rows of each fetch."""
+def read_claims(
+    appetite: Appetite, room: int, claims: Sequence[Fetch], answers: Sequence[Sequence[Row]], moves: int
+) -> Claimed:
+    """Return what was taken, given the rows of each fetch, and the frontier's `moves` when they were made."""
     whole = Claimed(room=room)
     for (statement, parameters), rows in zip(claims, answers, strict=True):
         if statement == "claim":
-            part = _read_claim(appetite, room, rows)
+            part = _read_claim(appetite, room, rows, moves)
         elif statement == "claim_limited":
             part = _read_careful_claim(rows, room, parameters["room"])
         else:
@@ -107,11 +109,11 @@ def _read_careful_claim(rows: Sequence[Row], room: int, share: int) -> Claimed:
     return Claimed(claims, seen=room if len(claims) == share else len(claims), wait=rows[0][-1])
 
 
-def _read_claim(appetite: Appetite, room: int, rows: Sequence[Row]) -> Claimed:
+def _read_claim(appetite: Appetite, room: int, rows: Sequence[Row], moves: int) -> Claimed:
     *_, seen, passed_over = rows[0]
     claims = [] if rows[0][0] is None else [Claim._make(row[:-2]) for row in rows]
     if not passed_over:
-        appetite.frontier.advance(claims)
+        appetite.frontier.advance(claims, moves)
     return Claimed(claims, seen, room)
 
 

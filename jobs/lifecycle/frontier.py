@@ -33,6 +33,7 @@ class Frontier:
         self._places: dict[Level, Place] = {}
         self._is_wanted = True  # a look at the database
         self._not_before = 0.0  # on the monotonic clock
+        self._moves = 0
 
     def __len__(self) -> int:
         return len(self._places)
@@ -57,6 +58,7 @@ class Frontier:
         rows = session.fetch("frontier", queues=self._queues)
         self._places = {(queue, priority): (since, _FIRST) for queue, priority, since in rows}
         self._is_wanted = False
+        self._moves += 1
         ended = time.monotonic()
         self._not_before = ended + _SHARE * (ended - started)
 
@@ -64,14 +66,26 @@ class Frontier:
         """Take in that a job of this level may run since then."""
         if self._queues is None or level[0] in self._queues:
             place = (since, _FIRST)
-            self._places[level] = min(place, self._places.get(level, place))
+            if place <= self._places.get(level, place):
+                self._places[level] = place
+                self._moves += 1
 
     def knows(self, level: Level) -> bool:
         """Whether jobs of this level would be found."""
         return level in self._places
 
-    def advance(self, claims: Iterable[Claim]) -> None:
-        """Start behind what was claimed; only when nothing before it was left to others."""
+    @property
+    def moves(self) -> int:
+        """How often it was moved by anything but a claim."""
+        return self._moves
+
+    def advance(self, claims: Iterable[Claim], moves: int) -> None:
+        """Start behind what was claimed; only when nothing before it was left to others.
+
+        Nor when it has moved since the claim was sent, which is what `moves` tells: the claim knew nothing of that.
+        """
+        if moves != self._moves:
+            return
         latest: dict[Level, Place] = {}
         for claim in claims:
             level = (claim.queue, claim.priority)

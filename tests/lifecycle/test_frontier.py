@@ -56,6 +56,20 @@ def test_a_job_that_appears_below_the_bound_is_found_once_a_notification_tells(a
     assert [c.id for c in claim(appetite)] == [late]
 
 
+def test_a_claim_that_was_sent_before_a_notification_does_not_undo_it(appetite):
+    """Its answer tells how far it came from where it began, and knows nothing of the older job that came meanwhile."""
+    session = DjangoSession()
+    enqueue("thing")
+    claim(appetite)
+    enqueue("thing")
+    under_way = lifecycle.Exchange(session, appetite, [], 10)
+    rows = session.fetch_together(under_way.fetches)
+    late = made_late()
+    appetite.frontier.lower(("default", 2.0), (timezone.now() - timedelta(minutes=2)).timestamp())
+    assert len(under_way.read(rows).claimed.claims) == 1
+    assert [c.id for c in claim(appetite)] == [late]
+
+
 def test_a_look_at_the_database_finds_what_nobody_told_of(appetite):
     """Every poll asks for one."""
     enqueue("thing")

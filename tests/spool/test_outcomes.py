@@ -101,9 +101,9 @@ def test_what_was_reported_leaves_the_disk(spool: Path):
     outcomes = Unreported(worker)
     outcomes.add([Ended(claim, Succeeded(), 0.1) for claim in claims])
     outcomes.secure()
-    outcomes.forget(2)
+    outcomes.forget(outcomes.take(2))
     assert len(list(spool.glob("outcomes-*.spool"))) == 1
-    outcomes.forget(1)
+    outcomes.forget(outcomes.take(1))
     assert list(spool.iterdir()) == []
     assert len(outcomes) == 0
 
