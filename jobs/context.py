@@ -37,18 +37,26 @@ class Reports(Protocol):
 LINES_LIMIT = 1000  # of one run
 
 ReadParents = Callable[[uuid.UUID], Mapping[str, Parent]]
+ReadMetadata = Callable[[uuid.UUID], Mapping[str, Any]]
 
 
 class Context:
     """Given to a handler whose first parameter is called `ctx` (or is annotated with this class)."""
 
-    __slots__ = ("_interrupt", "_is_stopped", "_job", "_lines", "_read_parents", "_reports")
+    __slots__ = ("_interrupt", "_is_stopped", "_job", "_lines", "_read_metadata", "_read_parents", "_reports")
 
-    def __init__(self, job: Claim, read_parents: ReadParents | None = None, reports: Reports | None = None) -> None:
+    def __init__(
+        self,
+        job: Claim,
+        read_parents: ReadParents | None = None,
+        reports: Reports | None = None,
+        read_metadata: ReadMetadata | None = None,
+    ) -> None:
         # One is made for every run, and most handlers do not ask for it: so nothing is copied out of the job.
         self._job = job
         self._read_parents = read_parents
         self._reports = reports
+        self._read_metadata = read_metadata
         self._lines = 0
         self._interrupt: Callable[[], object] | None = None
         self._is_stopped = False  # a bare flag: nobody waits for it
@@ -93,6 +101,15 @@ class Context:
     async def aparents(self) -> Mapping[str, Parent]:
         """Return the same as `parents`, for async handlers."""
         return await sync_to_async(lambda: self.parents)()
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What the caller attached to the job by `using(metadata=...)`; empty if nothing. Asks the database."""
+        return self._read_metadata(self.job_id) if self._read_metadata else {}
+
+    async def ametadata(self) -> Mapping[str, Any]:
+        """Return the same as `metadata`, for async handlers."""
+        return await sync_to_async(lambda: self.metadata)()
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Say how far this run is; shown live and kept. Cheap: at most four a second are written, the latest counts."""

@@ -40,7 +40,7 @@ class Task(Generic[P, R]):
         return self.type.name
 
     def using(self, **options: Any) -> "Task[P, R]":
-        """Return the same task with other options: priority, queue, run_at, max_attempts, depends_on, on_failure."""
+        """Return the same task with other options of `Options`: priority, run_at, depends_on, metadata and so on."""
         return dataclasses.replace(self, options=dataclasses.replace(self.options, **options))
 
     def enqueue(self, *args: Any, **kwargs: Any) -> Job:

@@ -22,6 +22,8 @@ from jobs.limits import (
     EARLIEST,
     KEY_RULE,
     LATEST,
+    METADATA_LIMIT,
+    METADATA_RULE,
     NAME_RULE,
     PRIORITY_RULE,
     TIME_RULE,
@@ -59,6 +61,7 @@ class Options:
     concurrency_key: str | None = None  # jobs of a queue that are limited together
     workflow: uuid.UUID | None = None  # the graph that the job joins
     step: str = ""  # its name in that graph
+    metadata: Mapping[str, Any] | None = field(default=None, hash=False)  # a small JSON object: `ctx.metadata`
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +88,13 @@ class Terms(NamedTuple):
     concurrency_key: str | None
     workflow: uuid.UUID | None
     step: str
+    metadata: str | None  # as JSON, storable
     uniqueness: Uniqueness | None
 
     @property
     def is_plain(self) -> bool:
         """Whether storing it needs nothing but its own row, written with defaults."""
-        needs = (self.parents, self.workflow, self.step, self.uniqueness, self.timeout, self.expires_at)
+        needs = (self.parents, self.workflow, self.step, self.uniqueness, self.timeout, self.expires_at, self.metadata)
         return not any(needs) and self.concurrency_key is None
 
 
@@ -108,30 +112,41 @@ def drafts_of(new_jobs: Iterable[NewJob]) -> list[Draft]:
     """Return a draft for each job, with ids that ascend in the order given; raises what is wrong with the first."""
     given = list(new_jobs)
     in_force = current()
+    of_call: dict[_Origin, Terms] = {}
     drafts = []
     for new, id_ in zip(given, uuid7s(len(given)), strict=True):
-        terms = _terms_of(registry.get(new.type), new.options, in_force)
+        terms = _terms_of(registry.get(new.type), new.options, in_force, of_call)
         payload = terms.kind.normalise(new.payload)
         key = terms.uniqueness and terms.uniqueness.key_of(new.type, payload)
         drafts.append(Draft(id_, terms, payload, _text(new.type, payload, in_force.MAX_PAYLOAD_BYTES), key))
     return drafts
 
 
-# The terms that were worked out last, by the identity of what they follow from; kept with it, so that it stays unique.
-_worked_out: dict[tuple[int, int, int], tuple[Terms, JobType, Options, Settings]] = {}
+_Origin = tuple[int, int, int]  # what terms follow from, by its identity
+# The terms that were worked out last; kept with what they follow from, so that its identity stays unique.
+_worked_out: dict[_Origin, tuple[Terms, JobType, Options, Settings]] = {}
 
 
-def _terms_of(kind: JobType, options: Options, in_force: Settings) -> Terms:
+def _terms_of(kind: JobType, options: Options, in_force: Settings, of_call: dict[_Origin, Terms]) -> Terms:
+    """Return the terms as worked out before: by any call, or for options that may change, by this one."""
     key = (id(kind), id(options), id(in_force))
     if (found := _worked_out.get(key)) is not None:
         return found[0]
+    if (own := of_call.get(key)) is not None:
+        return own
     terms = _terms(kind, options, in_force)
-    if not (isinstance(options.depends_on, tuple) and isinstance(options.unique, tuple)):
-        return terms  # a list may be another one tomorrow
+    if not _stays(options):
+        of_call[key] = terms
+        return terms
     if len(_worked_out) >= _REMEMBERED:
         _worked_out.clear()
     _worked_out[key] = (terms, kind, options, in_force)
     return terms
+
+
+def _stays(options: Options) -> bool:
+    """Whether they will say the same tomorrow: a list or a dict in them may be another one by then."""
+    return options.metadata is None and isinstance(options.depends_on, tuple) and isinstance(options.unique, tuple)
 
 
 def _text(name: str, payload: dict[str, Any], limit: int) -> str:
@@ -173,6 +188,7 @@ def _terms(kind: JobType, options: Options, in_force: Settings) -> Terms:
         options.concurrency_key,
         options.workflow,
         options.step,
+        _metadata(options.metadata),
         uniqueness_of(options.unique_key, options.unique, options.unique_scope, options.on_conflict),
     )
 
@@ -206,3 +222,15 @@ def _parents(given: Collection[uuid.UUID]) -> tuple[uuid.UUID, ...]:
         text = f"{len(given):,} dependencies; at most {DEPENDENCY_LIMIT:,} are possible."
         raise InvalidJob(text, field="dependency_ids")
     return tuple(dict.fromkeys(given))
+
+
+def _metadata(given: Mapping[str, Any] | None) -> str | None:
+    """Return the metadata as JSON: what is shared by many jobs, and kept, is nothing that somebody may still change."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise InvalidJob(f"metadata is {given!r:.100}; {METADATA_RULE}", field="metadata")
+    try:
+        return storable.json_text(dict(given), METADATA_LIMIT, "metadata")
+    except storable.NotStorable as error:
+        raise InvalidJob(str(error), field="metadata") from None

@@ -170,6 +170,7 @@ def _as_arrays(drafts: Sequence[Draft], unmet: Mapping[uuid.UUID, int]) -> dict[
         "workflows": [each.workflow for each in terms.values()],
         "concurrency_keys": [each.concurrency_key for each in terms.values()],
         "steps": [each.step for each in terms.values()],
+        "metadatas": [each.metadata for each in terms.values()],
         "timeouts": [each.timeout for each in terms.values()],
         "expire_ats": [each.expires_at for each in terms.values()],
         "wakes": [key in waking for key in terms],

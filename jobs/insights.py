@@ -1,12 +1,14 @@
 """All reads for people and programs: one job with its history, pages of jobs, workflows, and how the whole is doing.
 
-It changes nothing. Lists leave out payloads and results, which may be large, and page by id, which needs no count.
+It changes nothing. Lists leave out payloads, metadata and results, which may be large, and page by id, which needs no
+count.
 """
 
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Count, F, Q, QuerySet
 from django.db.models.functions import Now
@@ -17,7 +19,7 @@ from jobs.errors import JobNotFound, WorkflowNotFound
 from jobs.models import Job, JobDependency, JobEvent, Series, Worker
 from jobs.states import Status
 
-_LARGE = ("payload", "result")
+_LARGE = ("payload", "metadata", "result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,12 @@ def parent_results(job_id: uuid.UUID) -> dict[str, Parent]:
         name = step if is_inside and step and step not in found else str(id_)
         found[name] = Parent(id_, type_, status, result)
     return found
+
+
+def metadata_of(job_id: uuid.UUID) -> dict[str, Any]:
+    """Return what the caller attached to a job; empty if that was nothing, or if there is no such job."""
+    found = Job.objects.using(settings.DATABASE).filter(pk=job_id).values_list("metadata", flat=True).first()
+    return found or {}
 
 
 def page_of_jobs(*, before: uuid.UUID | None, limit: int, **equals: str | uuid.UUID | None) -> Page:

@@ -23,6 +23,9 @@ WORKFLOW_LIMIT = 10_000  # jobs made in one graph
 KEY_LIMIT = 200  # characters of a unique key, and of a concurrency key
 KEY_RULE = f"use 1 to {KEY_LIMIT} printable characters."
 
+METADATA_LIMIT = 8 * 1024  # bytes of JSON
+METADATA_RULE = f"use a JSON object of at most {METADATA_LIMIT:,} bytes."
+
 TIMEOUT_LIMIT = 366 * 24 * 3600  # seconds
 TIMEOUT_RULE = f"use seconds above 0, at most {TIMEOUT_LIMIT:,}."
 

@@ -4,6 +4,7 @@ Most callers do not look at what they made ten thousand of, and the objects woul
 """
 
 import functools
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -90,6 +91,7 @@ def _values(draft: Draft, made_at: datetime | None, unmet: int) -> dict[str, Any
     return {
         "id": draft.id,
         "payload": draft.payload,
+        "metadata": None if terms.metadata is None else json.loads(terms.metadata),
         "type": terms.kind.name,
         "queue": terms.queue,
         "status": Status.PENDING.value,

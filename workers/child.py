@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import django
 
 from jobs.claims import Claim
-from jobs.context import Context, ReadParents
+from jobs.context import Context, ReadMetadata, ReadParents
 from jobs.outcomes import Outcome
 from jobs.registry import registry
 from workers import connections, executor
@@ -62,7 +62,7 @@ def main(line: int, lifeline: int, worker: int) -> None:
         traceback.print_exc()
         connection.sendall(f"{type(error).__name__}: {error}".encode(errors="replace"))
         sys.exit(1)
-    _Line(connection).serve(insights.parent_results)
+    _Line(connection).serve(insights.parent_results, insights.metadata_of)
 
 
 class _Line:
@@ -74,11 +74,11 @@ class _Line:
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._let_go)
 
-    def serve(self, read_parents: ReadParents) -> None:
+    def serve(self, read_parents: ReadParents, read_metadata: ReadMetadata) -> None:
         """Run what comes, one after the other."""
         self._connection.sendall(READY)
         while (claim := self._next()) is not None:
-            context = Context(claim, read_parents, self)
+            context = Context(claim, read_parents, self, read_metadata)
             outcome = executor.run(registry.find(claim.type), claim, context)
             self._send(Answer(outcome, _memory()))
         connections.close_all()

@@ -209,7 +209,7 @@ class Pool:
         return is_first and expires_at <= time.monotonic() + self._database_ahead
 
     def _begin(self, claim: Claim, kind: JobType | None) -> Run:
-        context = Context(claim, insights.parent_results, self._reports)
+        context = Context(claim, insights.parent_results, self._reports, insights.metadata_of)
         run = Run(claim, kind, context)
         if kind is not None:
             run.timeout = claim.timeout or kind.timeout

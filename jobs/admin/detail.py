@@ -16,7 +16,7 @@ from jobs.states import EventKind, Status
 
 SHOWN = 100  # events, parents and children on one page
 _NO_ERRORS = {EventKind.LOGGED, EventKind.EDITED, EventKind.SNOOZED}
-TEXT_LIMIT = 100_000  # characters of payload and of result on one page
+TEXT_LIMIT = 100_000  # characters of payload, of metadata and of result on one page
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,11 @@ class Happening:
 
 
 def with_texts(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """Add payload and result as indented text, cut at `TEXT_LIMIT`.
+    """Add payload, metadata and result as indented text, cut at `TEXT_LIMIT`.
 
     PostgreSQL writes it: what Python cannot parse, such as very deep nesting, must not keep an operator from the page.
     """
-    return jobs.annotate(payload_text=_pretty("payload"), result_text=_pretty("result"))
+    return jobs.annotate(**{f"{column}_text": _pretty(column) for column in ("payload", "metadata", "result")})
 
 
 def _pretty(column: str) -> Left:

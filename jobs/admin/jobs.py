@@ -120,7 +120,7 @@ class JobAdmin(JobColumns):
                 )
             },
         ),
-        ("Payload and result", {"fields": ("payload_text", "result_text")}),
+        ("Payload and result", {"fields": ("payload_text", "metadata_text", "result_text")}),
         ("Last error", {"fields": ("whole_error",)}),
     )
 
@@ -139,6 +139,7 @@ class JobAdmin(JobColumns):
     unique_name = _column("unique key", lambda job: job.unique_key or presentation.NOTHING)
     key_name = _column("concurrency key", lambda job: job.concurrency_key or presentation.NOTHING)
     payload_text = _column("payload", lambda job: presentation.block(job.payload_text))
+    metadata_text = _column("metadata", lambda job: presentation.block(job.metadata_text))
     result_text = _column("result", lambda job: presentation.block(job.result_text))
     whole_error = _column("error", lambda job: presentation.block(job.last_error))
 
@@ -174,7 +175,7 @@ class JobAdmin(JobColumns):
         return [*self.operating_urls(), *editing.urls(self), *benchmark.urls(self), *super().get_urls()]
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Job | None:  # noqa: ARG002
-        """Return the job with payload and result as text, or None."""
+        """Return the job with payload, metadata and result as text, or None."""
         try:
             job_id = uuid.UUID(object_id)
         except ValueError:

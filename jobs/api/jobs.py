@@ -74,7 +74,7 @@ def list_jobs(request: HttpRequest, query: Query[JobsQuery]) -> dict[str, Any]: 
 
 @router.get("/jobs/{job_id}", response={200: Envelope[WholeJobOut], **ERRORS})
 def get_job(request: HttpRequest, job_id: uuid.UUID) -> dict[str, Any]:  # noqa: ARG001  ninja's signature
-    """Return a job with its payload, its result and its history."""
+    """Return a job with its payload, its metadata, its result and its history."""
     return envelope("The job.", _with_history(insights.get_job(job_id)))
 
 
@@ -121,6 +121,7 @@ def _with_history(job: Job) -> dict[str, Any]:
 def _whole(job: Job, parents: Sequence[uuid.UUID], events: Sequence[JobEvent]) -> dict[str, Any]:
     return JobOut.of(job) | {
         "payload": job.payload,
+        "metadata": job.metadata,
         "result": job.result,
         "dependency_ids": parents,
         "events": [EventOut.of(event) for event in events],

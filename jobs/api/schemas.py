@@ -16,6 +16,7 @@ from jobs.limits import (
     KEY_LIMIT,
     LATEST,
     LOW,
+    METADATA_LIMIT,
     NAME,
     NAME_LIMIT,
     TIMEOUT_LIMIT,
@@ -56,10 +57,14 @@ class WorkIn(Schema):
     concurrency_key: str | None = Field(
         default=None, min_length=1, max_length=KEY_LIMIT, description="Limited together in its queue."
     )
+    metadata: dict[str, Any] | None = Field(
+        default=None, description=f"No argument, but what goes along with the job: at most {METADATA_LIMIT:,} bytes."
+    )
 
     def options(self) -> dict[str, Any]:
         """Return the options of the job, by the names that they have in Python."""
-        same = ("queue", "priority", "expires_at", "on_failure", "max_attempts", "timeout", "concurrency_key")
+        same = ("queue", "priority", "expires_at", "on_failure", "max_attempts", "timeout", "concurrency_key",
+                "metadata")  # fmt: skip
         return {name: getattr(self, name) for name in same} | {
             "run_at": self.scheduled_at,
             "depends_on": tuple(self.dependency_ids),
@@ -234,6 +239,7 @@ class WholeJobOut(JobOut):
     """A job with all that is known of it."""
 
     payload: Any
+    metadata: Any = Field(description="What was attached to it; null if nothing.")
     result: Any
     dependency_ids: list[uuid.UUID]
     events: list[EventOut]

@@ -27,6 +27,7 @@ class Job(models.Model):
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.PENDING)
     priority = models.FloatField(default=2.0, help_text="1 (High) to 3 (Low); fractions are allowed.")
     payload = models.JSONField(default=dict)
+    metadata = models.JSONField(null=True, help_text="What the caller attached to it; no argument of the handler.")
 
     scheduled_at = models.DateTimeField(db_default=Now(), help_text="When the caller asked for it; never changes.")
     run_at = models.DateTimeField(db_default=Now(), help_text="When it may next be claimed.")

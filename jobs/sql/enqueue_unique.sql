@@ -7,12 +7,13 @@ made as (
   insert into dilamme_job (
     id, type, queue, status, priority, payload, scheduled_at, run_at, created_at,
     attempt, attempts_refunded, max_attempts, unmet, last_error,
-    workflow_id, step, timeout, expires_at, concurrency_key,
+    workflow_id, step, timeout, expires_at, concurrency_key, metadata,
     unique_key, unique_while_running)
   select
     new.id, terms.type, terms.queue, 'pending', terms.priority, new.payload,
     terms.run_at, terms.run_at, statement_timestamp(), 0, 0, terms.max_attempts, new.unmet, '',
-    terms.workflow, terms.step, terms.timeout, terms.expires_at, terms.concurrency_key, new.key, new.lasting
+    terms.workflow, terms.step, terms.timeout, terms.expires_at, terms.concurrency_key,
+    terms.metadata, new.key, new.lasting
   from unnest(
     %(ids)s::uuid[], %(payloads)s::jsonb[], %(unmet)s::int[], %(numbers)s::bigint[], %(keys)s::text[],
     %(lasting)s::bool[]) new(id, payload, unmet, n, key, lasting)

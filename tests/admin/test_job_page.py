@@ -28,18 +28,28 @@ def test_payload_and_result_are_indented_json(viewer):
     assert "&quot;sent&quot;: true" in page
 
 
+def test_metadata_is_shown_beside_the_payload(viewer):
+    """Indented like it, as text; a job without has a dash there."""
+    page = _page(viewer, make_job(metadata={"tenant": "<b>acme</b>"})).text
+    assert "{\n    &quot;tenant&quot;: &quot;&lt;b&gt;acme&lt;/b&gt;&quot;\n}" in page
+    assert "<b>acme" not in page
+    without = _page(viewer, make_job()).text
+    assert without.count('<pre class="dilamme-text">') == 1  # the payload
+
+
 def test_a_large_payload_is_cut(viewer):
     """A payload of megabytes does not make a page of megabytes."""
     job = make_job(payload={"large": "x" * 2_000_000})
     assert len(_page(viewer, job).content) < 2 * detail.TEXT_LIMIT
 
 
+@pytest.mark.parametrize("column", ["payload", "metadata"])
 @pytest.mark.parametrize("payload", ["[" * 3000 + "]" * 3000, '{"n": ' + "9" * 6000 + "}", '{"n": 1e400}'])
-def test_a_payload_that_python_cannot_read(viewer, payload):
+def test_a_payload_that_python_cannot_read(viewer, payload, column):
     """JSON that only PostgreSQL can parse does not keep an operator from the page."""
     job = make_job()
     with connection.cursor() as cursor:
-        cursor.execute("update dilamme_job set payload = %s::jsonb where id = %s", [payload, job.pk])
+        cursor.execute(f"update dilamme_job set {column} = %s::jsonb where id = %s", [payload, job.pk])
     assert _page(viewer, job).status_code == 200
 
 

@@ -46,9 +46,12 @@ likely = {
     "unique": st.lists(any_text | st.just("a"), max_size=3) | json_values,
     "unique_scope": st.sampled_from(["pending", "pending_and_processing", "x"]),
     "on_conflict": st.sampled_from(["return", "replace", "raise", "x"]),
+    "metadata": st.dictionaries(any_text, json_values, max_size=4) | json_values,
     "workflow_id": st.uuids().map(str) | json_values,
 }
-in_graphs = ("payload", "queue", "priority", "scheduled_at", "dependency_ids", "on_failure", "timeout", "expires_at")
+in_graphs = (
+    "payload", "queue", "priority", "scheduled_at", "dependency_ids", "on_failure", "timeout", "expires_at", "metadata",
+)  # fmt: skip
 types = st.just("free") | st.just("strict") | any_text
 names = st.sampled_from("abc") | any_text
 steps = st.fixed_dictionaries(
@@ -61,6 +64,7 @@ bodies = st.fixed_dictionaries({"type": types}, optional=likely) | st.dictionari
 
 @given(body=bodies)
 @example(body={"type": "free", "payload": {"a": {"\ud800": {}}}})
+@example(body={"type": "free", "metadata": {"\ud800": {"\x00": 1e16}}})
 @example(body={"type": "free", "scheduled_at": "9999-12-31T23:59:59-14:00"})
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_body_ends_in_a_server_error(api: Client, body: Any) -> None:
@@ -70,7 +74,8 @@ def test_no_body_ends_in_a_server_error(api: Client, body: Any) -> None:
     answer = read(response, response.status_code)
     if response.status_code < 300:
         found = read(api.get(f"{JOBS}/{answer['data']['id']}"), 200)["data"]
-        assert _numbers_as_floats(found["payload"]) == _numbers_as_floats(answer["data"]["payload"])
+        for part in ("payload", "metadata"):
+            assert _numbers_as_floats(found[part]) == _numbers_as_floats(answer["data"][part])
     else:
         assert not any(DATABASE_WORDS.search(problem["message"].replace(str(body), "")) for problem in answer["errors"])
     assert connection.is_usable()

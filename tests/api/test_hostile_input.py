@@ -161,6 +161,9 @@ WRONG = [
     (with_field("workflow_id", "5"), "workflow_id", "UUID input should be a string, bytes or UUID object"),
     (with_field("after", '["a"]'), "after", "Extra inputs are not permitted"),
     (with_field("concurrency_key", '""'), "concurrency_key", "String should have at least 1 character"),
+    (with_field("metadata", "[]"), "metadata", "Input should be a valid dictionary"),
+    (with_field("metadata", '"{}"'), "metadata", "Input should be a valid dictionary"),
+    (with_field("metadata", "5"), "metadata", "Input should be a valid dictionary"),
     (with_field("scheduled_at", '"2030-01-02T03:04:05"'), "scheduled_at", "Input should have timezone info"),
     (with_field("scheduled_at", '"9999-12-31T23:59:59Z"'), "scheduled_at", TOO_LATE),
     (with_field("scheduled_at", '"9999-12-31T23:59:59-23:59"'), "scheduled_at", TOO_LATE),
@@ -227,6 +230,7 @@ NUL = "contains a NUL character at position {}, which PostgreSQL cannot store; r
 HALF = "contains half of a surrogate pair at position 0, which PostgreSQL cannot store; remove it."
 NO_JSON = "The payload of free cannot be stored as JSON: "
 INFINITE = "which JSON cannot express; use None or a string."
+WAY_OUT = "keep large data in a file or a table and pass its name or id."
 
 
 @pytest.mark.parametrize(
@@ -264,6 +268,32 @@ def test_a_payload_that_cannot_be_stored_is_422(api: Client, payload: str, messa
 
 
 @pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ('{"a": NaN}', f"metadata.a is nan, {INFINITE}"),
+        ('{"a": [-1e999]}', f"metadata.a[0] is -inf, {INFINITE}"),
+        ('{"a": "x\\u0000"}', f"metadata.a {NUL.format(1)}"),
+        ('{"\\u0000": 1}', f"a key of metadata {NUL.format(0)}"),
+        ('{"a": "\\ud800"}', f"metadata.a {HALF}"),
+        ('{"\\ud800": 1}', f"a key of metadata {HALF}"),
+        (
+            '{"a": ' + "[" * 900 + "]" * 900 + "}",
+            f"metadata.a{'[0]' * 100} is nested more than 100 levels deep; flatten it.",
+        ),
+        (
+            '{"a": "%s"}' % ("x" * 1_000_000),
+            f"metadata is 1,000,008 bytes of JSON; at most 8,192 are stored: {WAY_OUT}",
+        ),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_metadata_that_cannot_be_stored_is_422(api: Client, metadata: str, message: str) -> None:
+    """It is refused with its place, or its size."""
+    assert problems(post(api, with_field("metadata", metadata))) == [("metadata", message)]
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize(
     "payload",
     [
         '{"a": "\\u0001\\u001f\\ufffe\\ud83d\\ude00", "": "", "%s": 1}' % ("k" * 10_000),
@@ -279,6 +309,22 @@ def test_a_payload_that_is_merely_strange_is_kept(api: Client, payload: str) -> 
     made = read(post(api, with_payload(payload)), 201)["data"]
     assert made["payload"] == json.loads(payload)
     assert read(api.get(f"{JOBS}/{made['id']}"), 200)["data"]["payload"] == json.loads(payload)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        '{"a": "\\u0001\\u001f\\ufffe\\ud83d\\ude00", "": "", "%s": 1}' % ("k" * 8000),
+        '{"__class__": 1, "__proto__": {}, "ctx": 3, "%(a)s": "{0}", "n": NULL}'.replace("NULL", "9" * 4000),
+        '{"\'; drop table dilamme_job; --": "\\\\\\"\'{},"}',
+    ],
+    ids=lambda text: text[:30],
+)
+def test_metadata_that_is_merely_strange_is_kept(api: Client, metadata: str) -> None:
+    """What is legal comes back as it was sent."""
+    made = read(post(api, with_field("metadata", metadata)), 201)["data"]
+    assert made["metadata"] == json.loads(metadata)
+    assert read(api.get(f"{JOBS}/{made['id']}"), 200)["data"]["metadata"] == json.loads(metadata)
 
 
 @pytest.mark.parametrize(

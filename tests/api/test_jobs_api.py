@@ -67,6 +67,7 @@ def test_a_new_job_is_answered_whole(api: Client) -> None:
         "series_id": None,
         "progress": None,
         "payload": {"a": [1, None]},
+        "metadata": None,
         "result": None,
         "dependency_ids": [],
         "events": [],
@@ -98,13 +99,14 @@ def test_every_option_is_taken_over(api: Client) -> None:
         "unique_scope": "pending",
         "on_conflict": "raise",
         "workflow_id": str(uuid.UUID(int=7)),
+        "metadata": {"tenant": "acme"},
     }
     data = read(api.post(JOBS, new, content_type=JSON), 201)["data"]
     assert (data["queue"], data["priority"], data["max_attempts"]) == ("mail", 1.5, 7)
     assert data["scheduled_at"] == data["run_at"] == "2040-01-02T01:04:05Z"
     assert (data["dependency_ids"], data["unmet_dependencies"], data["phase"]) == (parents, 2, "blocked")
     assert (data["timeout"], data["expires_at"], data["unique_key"]) == (2.5, "2041-01-02T03:04:05Z", "order 7")
-    assert (data["workflow_id"], data["step"]) == (new["workflow_id"], "")
+    assert (data["workflow_id"], data["step"], data["metadata"]) == (new["workflow_id"], "", {"tenant": "acme"})
     job = Job.objects.get(pk=data["id"])
     assert not job.unique_while_running
     assert (job.queue, job.run_at) == ("mail", datetime(2040, 1, 2, 1, 4, 5, tzinfo=UTC))
@@ -384,6 +386,23 @@ def test_what_is_too_late_is_409(api: Client, status: str, action: str, message:
     assert read(api.post(f"{JOBS}/{job.pk}/{action}"), 409)["message"] == message
     assert status_of(job.pk) == status
     assert not JobEvent.objects.exists()
+
+
+def test_metadata_comes_back_with_the_job(api: Client) -> None:
+    """From the answer that makes it, and whoever looks at it later; a list of jobs leaves it out, like the payload."""
+    given = {"tenant": "acme", "trace": {"id": "4bf92f", "parts": [1, None, "\u00e9<b>"]}}
+    made = read(api.post(JOBS, {"type": "free", "metadata": given}, content_type=JSON), 201)["data"]
+    assert made["metadata"] == read(api.get(f"{JOBS}/{made['id']}"), 200)["data"]["metadata"] == given
+    assert "metadata" not in read(api.get(JOBS), 200)["data"][0]
+    cancelled = read(api.post(f"{JOBS}/{made['id']}/cancel"), 200)["data"]
+    retried = read(api.post(f"{JOBS}/{made['id']}/retry"), 200)["data"]
+    assert cancelled["metadata"] == retried["metadata"] == given
+
+
+def test_a_job_that_runs_again_and_again_has_its_metadata(api: Client) -> None:
+    """With an interval as without."""
+    new = {"type": "free", "interval": "1h", "metadata": {"tenant": "acme"}}
+    assert read(api.post(JOBS, new, content_type=JSON), 201)["data"]["metadata"] == {"tenant": "acme"}
 
 
 def test_a_job_has_a_concurrency_key_and_a_step(api: Client) -> None:

@@ -74,6 +74,7 @@ def test_every_option_of_a_job_is_taken_over(api: Client) -> None:
         "max_attempts": 7,
         "timeout": 2.5,
         "on_failure": "run",
+        "metadata": {"tenant": "acme"},
         "dependency_ids": [str(outside.pk)],
     }
     made = read(post(api, {"a": FREE, "b": {**FREE, **options, "after": ["a"]}}), 201)["data"]
@@ -125,6 +126,8 @@ WRONG = [
     ({"a": {**FREE, "workflow_id": str(NOBODY)}}, "jobs.a.workflow_id", "Extra inputs are not permitted"),
     ({"a": {"type": "nobody_knows_it"}}, "jobs.a.type", "a: No handler is registered for the type 'nobody_knows_it'."),
     ({"a": FREE, "b": {"type": "strict"}}, "jobs.b.payload", "b: The payload does not fit strict: number: "),
+    ({"a": {**FREE, "metadata": []}}, "jobs.a.metadata", "Input should be a valid dictionary"),
+    ({"a": {**FREE, "metadata": {"b": "\x00"}}}, "jobs.a.metadata", "a: metadata.b contains a NUL character"),
     ({"a": {**FREE, "dependency_ids": [str(NOBODY)]}}, "dependency_ids", f"No job has the id {NOBODY}: "),
     ([], "jobs", "Input should be a valid dictionary"),
     (None, "jobs", "Input should be a valid dictionary"),

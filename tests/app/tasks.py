@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -116,6 +117,12 @@ def isolated_end(how: str) -> str:
 def isolated_sum(ctx: Context) -> int:
     """Add up what the parents returned."""
     return sum(parent.result for parent in ctx.parents.values())
+
+
+@job(name="isolated_metadata", isolation="process")
+def isolated_metadata(ctx: Context) -> dict[str, Any]:
+    """Return what the caller attached."""
+    return dict(ctx.metadata)
 
 
 @job(name="isolated_backend", isolation="process")

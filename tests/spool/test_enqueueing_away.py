@@ -11,7 +11,7 @@ import pytest
 from django.db import DatabaseError, connections, transaction
 from django.utils import timezone
 
-from jobs import aenqueue
+from jobs import NewJob, Options, aenqueue, enqueue_many
 from jobs.errors import InvalidPayload, SpoolFailed, SpoolFull
 from jobs.models import Job
 from jobs.spool.files import SpoolFile
@@ -123,6 +123,20 @@ def test_a_job_that_waits_for_others_needs_the_database(gate, kind):
     with pytest.raises(DatabaseError):
         kind.using(depends_on=[parent.pk]).enqueue(number=2)
     assert forwarder.status().jobs == 0
+
+
+def test_a_job_with_metadata_needs_the_database(gate, kind):
+    """The spool keeps plain jobs: rather than lose what was attached the caller is told, also of one among many."""
+    gate.shut()
+    with pytest.raises(DatabaseError):
+        kind.using(metadata={"tenant": "acme"}).enqueue(number=1)
+    many = [NewJob("remember", {"number": 2}), NewJob("remember", {"number": 3}, Options(metadata={}))]
+    with pytest.raises(DatabaseError):
+        enqueue_many(many)
+    assert forwarder.status().jobs == 0
+    gate.open()
+    enqueue_many(many)
+    assert list(Job.objects.order_by("pk").values_list("metadata", flat=True)) == [None, {}]
 
 
 def test_an_error_of_the_statement_is_no_outage(gate, kind):

@@ -59,11 +59,12 @@ def test_a_host_with_atomic_requests_spools_all_the_same(gate, kind, api):
 
 
 def test_what_cannot_be_spooled_is_refused(gate, kind, api, settings):
-    """A bad payload with 422, a job that waits for others and one beyond the limit with 503, each with the reason."""
+    """A bad payload with 422; a job that waits for others, has metadata or is beyond the limit with 503."""
     settings.DILAMME = {**settings.DILAMME, "SPOOL_LIMIT": 300}
     gate.shut()
     assert post(api, "many").status_code == 422
     assert post(api, dependency_ids=[str(uuid.uuid4())]).status_code == 503
+    assert post(api, metadata={"tenant": "acme"}).status_code == 503
     assert [post(api).status_code for _ in range(2)] == [202, 503]
     assert "full: it keeps 1 records of" in post(api).json()["message"]
 

@@ -100,6 +100,13 @@ def test_parents_are_read_in_the_child(start_worker):
     assert child.result == pytest.approx(sum(Job.objects.get(pk=p.pk).result for p in parents))
 
 
+def test_metadata_is_read_in_the_child(start_worker):
+    """`ctx.metadata` has what the caller attached, and is empty for the next job in the same process."""
+    start_worker()
+    assert result_of(tasks.isolated_metadata.using(metadata={"tenant": "acme"})) == {"tenant": "acme"}
+    assert result_of(tasks.isolated_metadata) == {}
+
+
 def test_an_idle_process_holds_no_connection(start_worker):
     """It closes those to the database after a second, and stays."""
     start_worker()
