@@ -2,12 +2,8 @@
 
 import os
 import shutil
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +12,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from jobs.states import Status
 from tests.admin.rows import make_job, make_user
-from tests.support import ROOT, handler, process_environment, wait_for, wait_until
+from tests.support import handler, wait_for
+from tests.web import WebServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -28,46 +25,10 @@ _WITHIN = 20_000  # ms until a page must show what happened
 LIVE = "[data-dilamme-live=live]"
 
 
-class Server:
-    """A daphne on this test's database."""
-
-    def __init__(self, log: Path) -> None:
-        self.log = log
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.start()
-
-    def start(self) -> None:
-        """Start it, and wait until it answers."""
-        command = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(self.port)]
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                [*command, "tests.live.strict_host:application"],
-                cwd=ROOT,
-                env=process_environment(SECRET_KEY="the same for both lives of the server"),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        wait_until(self._answers, within=30, what=f"daphne listens on {self.port}, see {self.log}")
-
-    def stop(self) -> None:
-        """End it, and whatever it has open."""
-        self.process.terminate()
-        self.process.wait(timeout=30)
-
-    def _answers(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port)).close()
-        except OSError:
-            return False
-        return True
-
-
 @pytest.fixture(scope="module")
-def server(django_db_setup, tmp_path_factory) -> Iterator[Server]:
+def server(django_db_setup, tmp_path_factory) -> Iterator[WebServer]:
     """Serve the reference host; its log must be free of tracebacks."""
-    server = Server(tmp_path_factory.mktemp("server") / "daphne.log")
+    server = WebServer(tmp_path_factory.mktemp("server") / "daphne.log", "tests.live.strict_host:application")
     yield server
     server.stop()
     assert "Traceback" not in server.log.read_text()
@@ -96,7 +57,7 @@ def browser(apart) -> Iterator[Browser]:
 def page(browser, server, apart) -> Iterator[Page]:
     """Log in as an operator; in the end the console must be free of errors."""
     apart(make_user, "ada", "view_job", "retry_job", "cancel_job", password="a long password")
-    page = browser.new_page(base_url=f"http://127.0.0.1:{server.port}")
+    page = browser.new_page(base_url=server.address)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda message: complaints.append(f"{message.text} {message.location}"))
