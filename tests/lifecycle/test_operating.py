@@ -1,18 +1,20 @@
 """What people may do to a job, and what they are told when it is too late."""
 
+import contextlib
 import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 
 from jobs import enqueue, lifecycle
 from jobs.claims import Ended
 from jobs.lifecycle import Appetite, exchange
 from jobs.models import Job, JobDependency
-from jobs.outcomes import Failed, Succeeded
-from jobs.queries import DjangoSession
-from tests.support import handler, history_of
+from jobs.outcomes import Failed, Released, Succeeded
+from jobs.queries import DjangoSession, connect
+from tests.support import handler, history_of, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -83,8 +85,6 @@ def test_what_cannot_be_retried_is_refused_with_the_way_out():
 
 def test_an_action_belongs_to_the_callers_transaction():
     """Rolled back, a cancellation has not happened."""
-    from django.db import transaction
-
     job = enqueue("thing")
     with pytest.raises(RuntimeError), transaction.atomic():
         lifecycle.cancel([job.pk], actor="a")
@@ -114,6 +114,55 @@ def test_cancel_and_end_of_a_run_at_the_same_moment_agree():
         (answer,) = answers
         expected = ["cancel_requested", "completed"] if answer.changed else ["completed"]
         assert history_of(job.pk) == expected
+
+
+@contextlib.contextmanager
+def cancel_waiting_for_what_happens(ids):
+    """Do what the block does in a transaction, commit it once a cancel waits for it, and hold the cancel's answer."""
+    answers = []
+
+    def cancel():
+        try:
+            return lifecycle.cancel(ids, actor="user:ada")
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool, connect() as watcher:
+        with transaction.atomic():
+            yield answers
+            waits = pool.submit(cancel)
+            waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+            wait_until(lambda: watcher.execute(waiting).rowcount == 1, what="the cancel waits")
+        answers.append(waits.result(timeout=20))
+
+
+def test_a_cancel_that_waits_for_a_claim_asks_the_run_to_stop():
+    """The job was pending when the cancel began and runs when it is written: it is asked, and the others are over."""
+    before, job, behind = (enqueue("thing", priority=priority) for priority in (3, 1, 3))
+    worker = uuid.uuid4()
+    with cancel_waiting_for_what_happens([before.pk, job.pk, behind.pk]) as answers:
+        (claim,) = exchange(DjangoSession(), Appetite(worker), [], 1).claimed.claims
+        assert claim.id == job.pk
+    (answer,) = answers
+    assert answer.changed == {before.pk: "cancelled", job.pk: "processing", behind.pk: "cancelled"}
+    assert answer.refused == {}
+    job.refresh_from_db()
+    assert (job.status, job.worker_id, job.finished_at) == ("processing", worker, None)
+    assert job.cancel_requested_at is not None
+    assert history_of(job.pk) == ["cancel_requested"]
+
+
+def test_a_cancel_that_waits_for_a_hand_back_ends_the_job():
+    """The job ran when the cancel began and is pending when it is written: PostgreSQL checks the row as it was, too."""
+    job, worker = enqueue("thing"), uuid.uuid4()
+    (claim,) = exchange(DjangoSession(), Appetite(worker), [], 1).claimed.claims
+    with cancel_waiting_for_what_happens([job.pk]) as answers:
+        exchange(DjangoSession(), Appetite(worker), [Ended(claim, Released("shutdown"))], 0)
+    (answer,) = answers
+    assert (answer.changed, answer.refused) == ({job.pk: "cancelled"}, {})
+    job.refresh_from_db()
+    assert (job.status, job.worker_id, job.finished_at is None) == ("cancelled", None, False)
+    assert history_of(job.pk) == ["released", "cancelled"]
 
 
 def test_a_parents_end_releases_its_child_once():

@@ -162,6 +162,18 @@ def test_one_unstorable_outcome_does_not_hold_up_its_batch(session):
     assert stored[1].last_error.startswith("The outcome of this run could not be stored: invalid input syntax")
 
 
+@pytest.mark.parametrize("refused_first", [True, False])
+def test_a_batch_that_is_refused_tells_of_what_went_back_to_the_queue(session, refused_first):
+    """Recorded one by one, its outcomes say together whether there is something to claim, and whom to tell."""
+    refused, back, worker = enqueue("thing", max_attempts=1), enqueue("thing"), uuid.uuid4()
+    enqueue("thing", depends_on=[refused.pk])
+    claims = {claim.id: claim for claim in exchange(session, Appetite(worker), [], 2).claimed.claims}
+    ended = [Ended(claims[refused.pk], Succeeded("{not json")), Ended(claims[back.pk], Released("shutdown"))]
+    recorded = exchange(session, Appetite(worker), ended if refused_first else ended[::-1], 0).recorded
+    assert [Job.objects.get(pk=job.pk).status for job in (refused, back)] == ["failed", "pending"]
+    assert (recorded.has_pending, recorded.has_unsettled) == (True, True)
+
+
 def test_texts_that_postgresql_cannot_store_land_all_the_same(session):
     """NUL and lone surrogates in an error are replaced, and an endless one is cut with a mark."""
     job, worker = enqueue("thing"), uuid.uuid4()
