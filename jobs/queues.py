@@ -45,7 +45,8 @@ def _counted(names: list[str] | None) -> list[tuple[Queue, Counts]]:
 
 def pause_queue(name: str, *, until: datetime | None = None) -> Queue:
     """Let no job of a queue be started, until it is resumed or until a time."""
-    return _write_queue(name, paused=True, paused_until=_future(until))
+    check_pause("queue", name, until)
+    return _write_queue(name, paused=True, paused_until=until)
 
 
 def resume_queue(name: str) -> Queue:
@@ -87,17 +88,18 @@ def check_limits(name: str, **limits: Any) -> None:
 
 def pause_type(name: str, *, until: datetime | None = None) -> PausedType:
     """Let no job of a type be started, in whatever queue."""
-    check_pause(name, until)
+    check_pause("type", name, until)
     with transaction.atomic(using=settings.DATABASE):
         row, _ = PausedType.objects.using(settings.DATABASE).update_or_create(type=name, defaults={"until": until})
         _tell()
     return row
 
 
-def check_pause(name: str, until: datetime | None) -> None:
-    """Raise `InvalidJob` for what `pause_type` would refuse."""
-    _check_name("type", name)
-    _future(until)
+def check_pause(what: str, name: str, until: datetime | None) -> None:
+    """Raise `InvalidJob` for what `pause_queue` or `pause_type` would refuse; `what` is `queue` or `type`."""
+    _check_name(what, name)
+    if until is not None and (timezone.is_naive(until) or until <= timezone.now()):
+        raise InvalidJob(f"until is {until}; use an aware time in the future.", field="until")
 
 
 def resume_type(name: str) -> None:
@@ -124,9 +126,3 @@ def _tell() -> None:
 def _check_name(what: str, name: str) -> None:
     if not valid_name(name):
         raise InvalidJob(f"{what} is {name!r}; {NAME_RULE}", field=what)
-
-
-def _future(until: datetime | None) -> datetime | None:
-    if until is not None and (timezone.is_naive(until) or until <= timezone.now()):
-        raise InvalidJob(f"until is {until}; use an aware time in the future.", field="until")
-    return until

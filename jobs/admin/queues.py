@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.widgets import AdminSplitDateTime
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
@@ -20,11 +21,29 @@ _LIMITS = ("concurrency", "concurrency_per_key", "rate", "burst")
 
 
 class QueueForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when the program runs
-    """The name of a queue, and its limits."""
+    """The name of a queue, its limits, and until when no job of it is started."""
+
+    until = forms.SplitDateTimeField(
+        label="Pause until",
+        required=False,
+        widget=AdminSplitDateTime,
+        help_text="Goes on by itself then. A paused queue without a time waits until somebody resumes it.",
+        show_hidden_initial=True,  # what somebody else has changed meanwhile is not changed back
+    )
 
     class Meta:
         model = Queue
         fields = ("name", *_LIMITS)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.is_paused:
+            self.initial["until"] = self.instance.paused_until
+
+    @property
+    def pauses(self) -> bool:
+        """Whether the time was changed."""
+        return "until" in self.changed_data
 
     def clean(self) -> dict[str, Any]:
         """Refuse what the service would refuse, at the field that is wrong; it knows all that the model does."""
@@ -32,6 +51,8 @@ class QueueForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable
             name = self.cleaned_data.get("name", self.instance.name)
             try:
                 service.check_limits(name, **{limit: self.cleaned_data[limit] for limit in _LIMITS})
+                if self.pauses:
+                    service.check_pause("queue", name, self.cleaned_data["until"])
             except DilammeError as error:
                 refuse(self, error, queue="name")
         return self.cleaned_data
@@ -49,7 +70,7 @@ class PausedTypeForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscrip
         if not self.errors:
             name = self.cleaned_data.get("type", self.instance.type)
             try:
-                service.check_pause(name, self.cleaned_data["until"])
+                service.check_pause("type", name, self.cleaned_data["until"])
             except DilammeError as error:
                 refuse(self, error)
         return self.cleaned_data
@@ -116,17 +137,20 @@ class QueueAdmin(_HoldingBack):
         return found or (Queue(name=object_id) if valid_name(object_id) else None)
 
     def get_fieldsets(self, request: HttpRequest, obj: Queue | None = None) -> Any:  # noqa: ARG002  Django's signature
-        """Return its name and limits, and of one that there is how it stands."""
+        """Return its name, limits and pause, and of one that there is how it stands."""
         stands = [] if obj is None else [(None, {"fields": (("title", "state", "waiting", "running"),)})]
-        return [*stands, ("Limits", {"fields": (*([] if obj else ["name"]), *_LIMITS)})]
+        limits = ("Limits", {"fields": (*([] if obj else ["name"]), *_LIMITS)})
+        return [*stands, limits, ("Pause", {"fields": ("until",)})]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Queue | None = None) -> tuple[str, ...]:  # noqa: ARG002
         """A queue keeps its name."""
         return () if obj is None else ("name", "title", "state", "waiting", "running")
 
     def save_model(self, request: HttpRequest, obj: Queue, form: QueueForm, change: bool) -> None:  # noqa: ARG002
-        """Save through the service."""
+        """Save through the service; a pause that was not touched here stays as it is."""
         service.limit_queue(obj.name, **{name: getattr(obj, name) for name in _LIMITS})
+        if form.pauses:
+            service.pause_queue(obj.name, until=form.cleaned_data["until"])
 
     @admin.display(description="state")
     def state(self, queue: Queue) -> str:
@@ -135,6 +159,11 @@ class QueueAdmin(_HoldingBack):
             return presentation.tag("On", "completed")
         until = f"Until {presentation.full_moment(queue.paused_until)}" if queue.paused_until else "Until resumed"
         return presentation.with_title(presentation.tag("Paused", "cancelled"), until)
+
+    @admin.display(description="pause until")
+    def until(self, queue: Queue) -> str | None:
+        """Return when it goes on by itself, for those who may only look."""
+        return presentation.full_moment(queue.paused_until) if queue.is_paused and queue.paused_until else None
 
     @admin.display(description="name")
     def title(self, queue: Queue) -> str:
