@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from jobs.conf import settings
@@ -28,7 +30,12 @@ class Counts(NamedTuple):
 
 def all_queues() -> list[tuple[Queue, Counts]]:
     """Return the queues that have work, and those with a row; a queue without one is neither paused nor limited."""
-    return _counted(None)
+    return _counted()
+
+
+def page_of_queues(*, after: str | None, limit: int) -> list[tuple[Queue, Counts]]:
+    """Return up to `limit` of them by name, behind one name; only these are counted."""
+    return _counted(after=after, room=limit)
 
 
 def one_queue(name: str) -> tuple[Queue, Counts]:
@@ -37,10 +44,13 @@ def one_queue(name: str) -> tuple[Queue, Counts]:
     return queue, counts
 
 
-def _counted(names: list[str] | None) -> list[tuple[Queue, Counts]]:
-    counts = {name: Counts(*both) for name, *both in DjangoSession().fetch("queue_counts", queues=names)}
-    rows = Queue.objects.using(settings.DATABASE).in_bulk(list(counts))
-    return [(rows.get(name) or Queue(name=name), counts[name]) for name in counts]
+def _counted(
+    names: list[str] | None = None, *, after: str | None = None, room: int | None = None
+) -> list[tuple[Queue, Counts]]:
+    rows = DjangoSession().fetch("queue_counts", queues=names, after=after, room=room)
+    counts = {name: Counts(*both) for name, *both in rows}
+    known = Queue.objects.using(settings.DATABASE).in_bulk(list(counts))
+    return [(known.get(name) or Queue(name=name), counts[name]) for name in counts]
 
 
 def pause_queue(name: str, *, until: datetime | None = None) -> Queue:
@@ -93,6 +103,13 @@ def pause_type(name: str, *, until: datetime | None = None) -> PausedType:
         row, _ = PausedType.objects.using(settings.DATABASE).update_or_create(type=name, defaults={"until": until})
         _tell()
     return row
+
+
+def page_of_paused_types(*, after: str | None, limit: int) -> list[PausedType]:
+    """Return up to `limit` types that are paused now, by name, behind one name; a pause that is over is none."""
+    paused = Q(until=None) | Q(until__gt=Now())
+    found = PausedType.objects.using(settings.DATABASE).filter(paused).order_by("type")
+    return list((found if after is None else found.filter(type__gt=after))[:limit])
 
 
 def check_pause(what: str, name: str, until: datetime | None) -> None:

@@ -4,11 +4,12 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Router, Schema
+from ninja import Query, Router, Schema
 from pydantic import ConfigDict, Field
 
 from jobs import queues as service
 from jobs.api.envelope import ERRORS, Envelope, envelope
+from jobs.api.paging import NamesQuery
 from jobs.api.schemas import Time
 from jobs.models import PausedType, Queue
 
@@ -64,10 +65,14 @@ _OUT = Envelope[QueueOut]
 
 
 @router.get("/queues", response={200: Envelope[list[QueueOut]], **ERRORS})
-def list_queues(request: HttpRequest) -> dict[str, Any]:  # noqa: ARG001  ninja's signature
-    """List the queues that have work, and those that are or were held back."""
-    found = [QueueOut.of(*each) for each in service.all_queues()]
-    return envelope(f"{len(found)} queues.", found)
+def list_queues(request: HttpRequest, query: Query[NamesQuery]) -> dict[str, Any]:  # noqa: ARG001  ninja's signature
+    """List by name the queues that have work, and those that are or were held back.
+
+    `meta.next_after` leads to the next page.
+    """
+    found = service.page_of_queues(**query.wanted)
+    shown = [QueueOut.of(*each) for each in query.shown(found)]
+    return envelope(f"{len(shown)} queues.", shown, **query.meta([queue.name for queue, _ in found]))
 
 
 @router.put("/queues/{name}", response={200: _OUT, **ERRORS})
@@ -89,6 +94,14 @@ def resume_queue(request: HttpRequest, name: str) -> dict[str, Any]:  # noqa: AR
     """Let the queue go on."""
     service.resume_queue(name)
     return envelope("Goes on.", QueueOut.of(*service.one_queue(name)))
+
+
+@router.get("/types/paused", response={200: Envelope[list[PausedTypeOut]], **ERRORS})
+def list_paused_types(request: HttpRequest, query: Query[NamesQuery]) -> dict[str, Any]:  # noqa: ARG001  ninja's
+    """List by name the types of which no job is started now. `meta.next_after` leads to the next page."""
+    found = service.page_of_paused_types(**query.wanted)
+    shown = [PausedTypeOut.of(each) for each in query.shown(found)]
+    return envelope(f"{len(shown)} paused types.", shown, **query.meta([each.type for each in found]))
 
 
 @router.post("/types/{name}/pause", response={200: Envelope[PausedTypeOut], **ERRORS})

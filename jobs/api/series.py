@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 
 from jobs import series as service
 from jobs.api.envelope import ERRORS, Envelope, envelope
+from jobs.api.paging import NamesQuery
 from jobs.api.schemas import JobOut, Name, Time
 from jobs.limits import ATTEMPTS_LIMIT, HIGH, LOW
 from jobs.models import Series
@@ -55,13 +56,6 @@ class NewSeriesIn(SeriesIn):
     type: Name
 
 
-class SeriesQuery(Schema):
-    """Which series to list."""
-
-    after: Name | None = Field(default=None, description="Only names behind this one: meta.next_after of a page.")
-    limit: int = Field(default=50, ge=1, le=200)
-
-
 class SeriesOut(Schema):
     """How a series stands."""
 
@@ -102,13 +96,11 @@ _OUT = Envelope[SeriesOut]
 
 
 @router.get("/series", response={200: Envelope[list[SeriesOut]], **ERRORS})
-def list_series(request: HttpRequest, query: Query[SeriesQuery]) -> dict[str, Any]:  # noqa: ARG001  ninja's signature
+def list_series(request: HttpRequest, query: Query[NamesQuery]) -> dict[str, Any]:  # noqa: ARG001  ninja's signature
     """List series by name. `meta.next_after` leads to the next page."""
-    page = service.page_of_series(after=query.after, limit=query.limit + 1)
-    shown = page[: query.limit]
-    next_after = shown[-1].name if len(page) > query.limit else None
-    data = [SeriesOut.of(each) for each in shown]
-    return envelope(f"{len(shown)} series.", data, limit=query.limit, next_after=next_after)
+    found = service.page_of_series(**query.wanted)
+    shown = [SeriesOut.of(each) for each in query.shown(found)]
+    return envelope(f"{len(shown)} series.", shown, **query.meta([each.name for each in found]))
 
 
 @router.post("/series", response={201: _OUT, **ERRORS})

@@ -9,10 +9,16 @@ names as (
   select name from dilamme_queue
   union
   select queue from dilamme_job where status = 'processing'
+),
+-- Of them the page that was asked for; the others are not counted.
+page as (
+  select name from names
+  where (%(queues)s::text[] is null or name = any(%(queues)s::text[]))
+    and (%(after)s::text is null or name > %(after)s::text)
+  order by name limit %(room)s
 )
-select n.name,
-  (select count(*) from dilamme_job j where j.queue = n.name and j.status = 'pending' and j.unmet = 0),
-  (select count(*) from dilamme_job j where j.queue = n.name and j.status = 'processing')
-from names n
-where %(queues)s::text[] is null or n.name = any(%(queues)s::text[])
-order by n.name
+select p.name,
+  (select count(*) from dilamme_job j where j.queue = p.name and j.status = 'pending' and j.unmet = 0),
+  (select count(*) from dilamme_job j where j.queue = p.name and j.status = 'processing')
+from page p
+order by p.name

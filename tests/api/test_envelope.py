@@ -48,6 +48,7 @@ def test_an_address_that_is_nothing_is_404(stranger: Client, method: str, addres
         ("get", f"{SERIES}/nightly/run", {"POST"}),
         ("post", QUEUES, {"GET"}),
         ("get", f"{QUEUES}/mail", {"PUT"}),
+        ("post", "/api/v1/types/paused", {"GET"}),
         ("post", "/health", {"GET", "HEAD"}),
     ],
 )
@@ -130,6 +131,7 @@ def without_database() -> list[list[Any]]:
         ("POST", f"{SERIES}/nightly/run", None),
         ("GET", QUEUES, None),
         ("PUT", f"{QUEUES}/mail", {"concurrency": 1}),
+        ("GET", "/api/v1/types/paused", None),
         ("POST", "/api/v1/types/log_processing/pause", None),
     ]
     environment = process_environment(DATABASE_URL="postgres://nobody:secret@127.0.0.1:9/nothing", ALLOWED_HOSTS="*")
@@ -160,7 +162,7 @@ def test_health_is_503_without_a_database(without_database: list[list[Any]]) -> 
 def test_every_route_is_503_without_a_database(without_database: list[list[Any]]) -> None:
     """The client may try again; where the database would be, and as whom, is nobody's business."""
     message = "The database is away. Try again in a moment."
-    assert without_database[1:] == [[503, {"message": message, "data": None, "errors": [], "meta": {}}]] * 19
+    assert without_database[1:] == [[503, {"message": message, "data": None, "errors": [], "meta": {}}]] * 20
 
 
 # Health
@@ -209,6 +211,7 @@ def test_the_openapi_document_describes_every_route(stranger: Client) -> None:
         ("PUT", "/api/v1/queues/{name}"),
         ("POST", "/api/v1/queues/{name}/pause"),
         ("POST", "/api/v1/queues/{name}/resume"),
+        ("GET", "/api/v1/types/paused"),
         ("POST", "/api/v1/types/{name}/pause"),
         ("POST", "/api/v1/types/{name}/resume"),
         ("POST", "/api/v1/workflows"),
@@ -234,8 +237,9 @@ def test_the_openapi_document_shows_the_bounds(stranger: Client) -> None:
     assert (attempts["minimum"], attempts["maximum"]) == (1, 1000)
     assert (queue["maxLength"], queue["pattern"]) == (100, "^[A-Za-z0-9_][A-Za-z0-9_.:-]*$")
     assert fields["dependency_ids"]["maxItems"] == 10_000
-    limit = next(p for p in document["paths"][JOBS]["get"]["parameters"] if p["name"] == "limit")["schema"]
-    assert (limit["minimum"], limit["maximum"], limit["default"]) == (1, 200, 50)
+    for path in (JOBS, SERIES, QUEUES, "/api/v1/types/paused"):
+        limit = next(p for p in document["paths"][path]["get"]["parameters"] if p["name"] == "limit")["schema"]
+        assert (limit["minimum"], limit["maximum"], limit["default"]) == (1, 200, 50)
     timeout, expiry, key = (fields[name]["anyOf"][0] for name in ("timeout", "expires_at", "unique_key"))
     assert (timeout["exclusiveMinimum"], timeout["maximum"]) == (0, TIMEOUT_LIMIT)
     assert (expiry["format"], key["minLength"], key["maxLength"]) == ("date-time", 1, 200)

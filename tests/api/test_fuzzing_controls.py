@@ -41,7 +41,8 @@ fields = {
     "starts_at": times | json_values,
     "ends_at": times | json_values,
 }
-names = any_text | st.sampled_from(["q", "a b", "..", "%", "x" * 200, "\x00"])
+odd_names = any_text | st.sampled_from(["q", "a b", "..", "%", "x" * 200, "\x00"])
+names = odd_names.filter(lambda name: not DATABASE_WORDS.search(name))  # answers repeat the name that was asked for
 
 
 def check(response: Any, *statuses: int) -> dict[str, Any]:
@@ -101,7 +102,8 @@ def test_no_name_and_no_time_ends_in_a_server_error(api: Client, name: str, unti
         check(api.post(address(kind, name, "resume")), 200, 404, 422)
     for method, act in (("get", ""), ("delete", ""), ("post", "/pause"), ("post", "/resume"), ("post", "/run")):
         check(getattr(api, method)(address(SERIES, name) + act), 200, 404, 405)
-    check(api.get(SERIES, {"after": name.encode("utf-8", "replace")}), 200, 422)
+    for listed in (SERIES, QUEUES, f"{TYPES}/paused"):
+        check(api.get(listed, {"after": name.encode("utf-8", "replace")}), 200, 422)
 
 
 @given(body=st.dictionaries(st.sampled_from(["payload", "queue", "priority", "scheduled_at"]), json_values | times))

@@ -1,7 +1,7 @@
 """Queues and types over REST: held back, limited, let go, and counted."""
 
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,7 +15,7 @@ from tests.api.answers import problems, read
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-QUEUES = "/api/v1/queues"
+QUEUES, TYPES = "/api/v1/queues", "/api/v1/types"
 JSON = "application/json"
 
 
@@ -46,9 +46,73 @@ def test_a_queue_is_paused_and_resumed(api: Client) -> None:
 
 def test_a_type_is_paused_and_resumed(api: Client) -> None:
     """In whatever queue."""
-    assert read(api.post("/api/v1/types/free/pause"), 200)["data"] == {"type": "free", "until": None}
-    read(api.post("/api/v1/types/free/resume"), 200)
+    assert read(api.post(f"{TYPES}/free/pause"), 200)["data"] == {"type": "free", "until": None}
+    read(api.post(f"{TYPES}/free/resume"), 200)
     assert not PausedType.objects.exists()
+
+
+def test_paused_types_are_listed(api: Client) -> None:
+    """By name, with the time; what was resumed, or goes on by itself by now, is paused no more."""
+    until = (timezone.now() + timedelta(hours=1)).isoformat()
+    assert read(api.get(f"{TYPES}/paused"), 200)["data"] == []
+    for name in ("strict", "free", "gone", "over"):
+        read(api.post(f"{TYPES}/{name}/pause?{urlencode({'until': until})}"), 200)
+    read(api.post(f"{TYPES}/free/pause"), 200)
+    read(api.post(f"{TYPES}/gone/resume"), 200)
+    PausedType.objects.filter(type="over").update(until=timezone.now() - timedelta(seconds=1))
+    body = read(api.get(f"{TYPES}/paused"), 200)
+    free, strict = body["data"]
+    assert (free, strict["type"]) == ({"type": "free", "until": None}, "strict")
+    assert datetime.fromisoformat(strict["until"]) - datetime.fromisoformat(until) < timedelta(seconds=1)
+    assert (body["message"], body["meta"]) == ("2 paused types.", {"limit": 50, "next_after": None})
+
+
+@pytest.mark.parametrize("listed", [QUEUES, f"{TYPES}/paused"])
+def test_lists_are_paged_by_name(api: Client, listed: str) -> None:
+    """Each page leads to the next and the last to none, whatever comes and goes meanwhile."""
+    kind, field = (QUEUES, "name") if listed == QUEUES else (TYPES, "type")
+    for name in "gbfdaec":
+        read(api.post(f"{kind}/{name}/pause"), 200)
+    pages, after = [], None
+    while after is not None or not pages:
+        query = {"limit": 3} if after is None else {"limit": 3, "after": after}
+        body = read(api.get(f"{listed}?{urlencode(query)}"), 200)
+        pages.append("".join(each[field] for each in body["data"]))
+        after = body["meta"]["next_after"]
+        assert body["meta"] == {"limit": 3, "next_after": after}
+        assert after is None or pages[-1].endswith(after)
+        if len(pages) == 1:
+            read(api.post(f"{kind}/aa/pause"), 200)
+            PausedType.objects.filter(type="c").delete()
+            Queue.objects.filter(name="c").delete()
+    assert pages == ["abc", "def", "g"]
+    assert len(read(api.get(f"{listed}?limit=7"), 200)["data"]) == 7
+    assert read(api.get(f"{listed}?limit=7"), 200)["meta"]["next_after"] is None
+    assert read(api.get(f"{listed}?after=zz"), 200)["data"] == []
+
+
+@pytest.mark.parametrize("listed", [QUEUES, f"{TYPES}/paused"])
+@pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=x", "after=", "after=two%20words", "after=%00"])
+def test_a_page_that_is_none_is_refused(api: Client, listed: str, query: str) -> None:
+    """At the field that is wrong."""
+    ((field, _),) = problems(api.get(f"{listed}?{query}"))
+    assert field == query.partition("=")[0]
+
+
+def test_a_page_has_queues_with_and_without_a_row(api: Client) -> None:
+    """In one order, each with its own counts."""
+    for name in ("b", "d"):
+        read(api.post(f"{QUEUES}/{name}/pause"), 200)
+    for name in ("a", "c", "c"):
+        enqueue("free", queue=name)
+    Job.objects.create(type="free", queue="e", status="processing", worker_id=uuid.UUID(int=5))
+    shown = []
+    for after in ("", "?after=a", "?after=c", "?after=e"):
+        page = read(api.get(f"{QUEUES}{after}{'&' if after else '?'}limit=2"), 200)["data"]
+        shown.append([(each["name"], each["paused"], each["pending"], each["processing"]) for each in page])
+    a, b, c = ("a", False, 1, 0), ("b", True, 0, 0), ("c", False, 2, 0)
+    d, e = ("d", True, 0, 0), ("e", False, 0, 1)
+    assert shown == [[a, b], [b, c], [d, e], []]
 
 
 def test_all_limits_are_set_at_once(api: Client) -> None:

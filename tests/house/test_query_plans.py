@@ -77,7 +77,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "prune": {"ids": IDS, "retention": 60.0, "together": True},
     "prune_candidates": {"retention": 60.0, "behind": WORKER, "before": WORKER, "room": 100},
     "connected": {"ids": IDS, "retention": 60.0, "limit": 1000},
-    "queue_counts": {"queues": None},
+    "queue_counts": {"queues": None, "after": "q", "room": 50},
     "edges_to": {"ids": IDS},
     "claim_limited": {"worker": WORKER, "room": 10, "queue": "q0", "paused": [], **LEVELS, **AGING},
     "edit": {
