@@ -14,6 +14,7 @@ MEASUREMENTS: dict[str, tuple[ModuleType, str]] = {
     "drain": (on_database, "how fast workers empty a queue of jobs that do nothing"),
     "latency": (on_database, "how soon an idle worker starts a job after its commit"),
     "enqueue": (on_database, "how fast jobs are made, one by one and in bulk"),
+    "together": (on_database, "how fast several processes enqueue at once, with and without notifications"),
     "ontime": (on_database, "how close to its time a scheduled job starts"),
     "backlog": (on_database, "what a million jobs for later, or done, and a held snapshot cost a drain"),
     "mixed": (on_database, "how near to the ideal handlers run that take their time"),

@@ -192,6 +192,7 @@ def _insert_one(session: DjangoSession, draft: Draft, made: Made) -> None:
         run_at=terms.run_at,
         max_attempts=terms.max_attempts,
         horizon=settings.horizon,
+        commits=session.is_free,
     )
     made.date(made_at)
 

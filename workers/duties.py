@@ -18,6 +18,7 @@ from jobs.conf import settings
 from jobs.errors import DatabaseAway
 from jobs.idempotency import prune_idempotency
 from jobs.lifecycle import Appetite, Presence
+from jobs.lifecycle.frontier import Level
 from jobs.pipeline import Row
 from jobs.queries import Session
 from jobs.signals import ByWorker, announce
@@ -26,6 +27,7 @@ from scheduling import TimingWheel
 from workers import unreported
 from workers.ahead import ClaimAhead
 from workers.ears import Ears
+from workers.hunger import Hunger
 from workers.pool import Pool
 
 logger = logging.getLogger("dilamme.worker")
@@ -35,6 +37,7 @@ _WATCH_INTERVAL = 1.0  # seconds between two looks at the pool
 _UPCOMING = 500  # due times on the wheel at once
 _FIRST_TICK = 1.0  # seconds after the start: what waits in the queues goes first
 _TICK_AGAIN = 0.25  # seconds, while another process looks at the series
+_LOOK_FOR_UNTOLD = (0.0, 0.05, 0.5)  # seconds after a backlog; who enqueued meanwhile has committed long before
 _COALESCE = 0.005  # seconds within which calls to look ahead are one
 
 
@@ -51,7 +54,7 @@ class Duties:
         ears: Ears,
         presence: Presence,
         appetite: Appetite,
-        work_is_due: Callable[[], None],
+        hunger: Hunger,
     ) -> None:
         self._wheel = wheel
         self._session = session
@@ -60,7 +63,9 @@ class Duties:
         self._ears = ears
         self._presence = presence
         self._appetite = appetite
-        self._work_is_due = work_is_due
+        self._hunger = hunger
+        self._work_is_due = hunger.feel
+        self._saturated: frozenset[Level] = frozenset()  # as the database knows it
         self._starts_seen = 0
         self._retention = lifecycle.Retention()
         self._are_series_stale = True  # whether what the code declares has not been written yet
@@ -77,9 +82,9 @@ class Duties:
         self.look_ahead_soon()
 
     def look_ahead_soon(self) -> None:
-        """Have the next due times loaded; calls in quick succession are one."""
+        """Have the next due times loaded, and what falls due before that claimed; calls in quick succession are one."""
         if "look ahead" not in self._wheel:
-            self._wheel.insert("look ahead", time.monotonic() + _COALESCE, self._look_ahead)
+            self._wheel.insert("look ahead", time.monotonic() + _COALESCE, self._look_again)
 
     def tick_soon(self) -> None:
         """Have the series looked at."""
@@ -158,7 +163,7 @@ class Duties:
             self._wheel.insert("look ahead", now + max(0.0, waits[-1]), self._look_ahead)
 
     def _look_again(self) -> None:
-        """Make up for a look at the database that was too dear to be taken at once."""
+        """Find what will be due, and claim what has fallen due since somebody claimed."""
         self._work_is_due()
         self._look_ahead()
 
@@ -196,14 +201,36 @@ class Duties:
             logger.warning("The sweep for jobs that were not started in time failed: %s", error)
 
     def _watch(self) -> None:
-        """Give back what was claimed ahead and does not get its turn; say what blocks the event loop."""
+        """Give back what was claimed ahead and does not get its turn; say where jobs wait, and what blocks the loop."""
         self._wheel.insert("watch", time.monotonic() + _WATCH_INTERVAL, self._watch)
         if self._pool.waiting and self._pool.starts == self._starts_seen:
             self._ahead.forget()
             self._pool.hand_back_waiting("Claimed ahead, but every slot stayed busy.")
         self._starts_seen = self._pool.starts
+        self.tell_backlog()
+        if self._saturated:
+            self._appetite.frontier.doubt()  # nobody tells of a row that committed late
         if blocked := self._pool.report_blocked_loop():
             logger.warning("The event loop is blocked %s. Async handlers must await, or be sync.", blocked)
+
+    def tell_backlog(self) -> None:
+        """Let those who enqueue know where a word from them would change nothing."""
+        backlog, now = self._hunger.backlog, time.monotonic()
+        if backlog == self._saturated:
+            return
+        try:
+            lifecycle.saturate(self._session, self._presence.worker_id, backlog)
+        except (DatabaseAway, psycopg.Error) as error:
+            logger.warning("The backlog could not be written down, the next second sees to it: %s", error)
+            return
+        for delay in _LOOK_FOR_UNTOLD if self._saturated - backlog else ():
+            self._wheel.insert(("untold", delay), now + delay, self._look_for_untold)
+        self._saturated = backlog
+
+    def _look_for_untold(self) -> None:
+        """Claim what was made without a word by somebody who took this worker for busy."""
+        self._appetite.frontier.doubt()
+        self._work_is_due()
 
     def _ask(self, statement: str, **parameters: Any) -> list[Row]:
         try:

@@ -83,7 +83,7 @@ class Worker:
             ears=self._ears,
             presence=self._presence,
             appetite=self._appetite,
-            work_is_due=self._hunger.feel,
+            hunger=self._hunger,
         )
         self._unreported = Unreported(self.worker_id)
         self._exchanges = Exchanges(self._session, self._appetite, self._unreported, self._come_again, self._adopt)
@@ -233,6 +233,8 @@ class Worker:
         for name, seconds in (("look again", self._hunger.note_answer(claimed)), ("rate", claimed.wait)):
             if seconds is not None:
                 self._wheel.insert(name, now + seconds, self._hunger.feel)
+        if not self._hunger.backlog:
+            self._duties.tell_backlog()  # that it is over, if there was one
         if (moment := self._appetite.controls.reopens_at) is not None:
             self._wheel.insert("end of a pause", moment, self._hunger.feel)
 

@@ -15,7 +15,7 @@ from jobs.lifecycle.editing import edit
 from jobs.lifecycle.exchange import Exchange, Exchanged, exchange
 from jobs.lifecycle.expiry import expire
 from jobs.lifecycle.operating import Answer, cancel, cancel_workflow, retry, retry_workflow
-from jobs.lifecycle.presence import Presence, beat, leave
+from jobs.lifecycle.presence import Presence, beat, leave, saturate
 from jobs.lifecycle.rescue import rescue
 from jobs.lifecycle.retention import Retention
 
@@ -38,6 +38,7 @@ __all__ = [
     "rescue",
     "retry",
     "retry_workflow",
+    "saturate",
     "settle_rest",
     "upcoming",
 ]

@@ -2,10 +2,11 @@
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from jobs.conf import settings
+from jobs.lifecycle.frontier import Level
 from jobs.queries import Session
 
 
@@ -35,6 +36,12 @@ def beat(session: Session, presence: Presence) -> None:
         stopping=presence.stopping,
         lease=settings.LEASE,
     )
+
+
+def saturate(session: Session, worker_id: uuid.UUID, levels: Collection[Level]) -> None:
+    """Say for which queues and priorities a worker needs no word of jobs that are due now: older ones wait for it."""
+    queues, priorities = [queue for queue, _ in levels], [priority for _, priority in levels]
+    session.fetch("saturate", worker=worker_id, queues=queues, priorities=priorities)
 
 
 def leave(session: Session, worker_id: uuid.UUID) -> None:

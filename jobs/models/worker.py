@@ -2,6 +2,7 @@
 
 import uuid
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
@@ -15,6 +16,10 @@ class Worker(models.Model):
     types = models.JSONField(default=list, help_text="The job types it knows.")
     concurrency = models.IntegerField()
     listening = models.BooleanField(default=False, help_text="Whether notifications reach it; otherwise it polls.")
+    saturated = ArrayField(
+        models.TextField(), default=list, db_default=[],
+        help_text="Queue and priority of jobs that wait here for their turn: word of another would change nothing.",
+    )  # fmt: skip
     stopping = models.BooleanField(default=False)
     started_at = models.DateTimeField(db_default=Now())
     lease_expires_at = models.DateTimeField()

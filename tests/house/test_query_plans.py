@@ -54,6 +54,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
         "horizon": 10.0,
     },
     "held": {"worker": WORKER},
+    "saturate": {"worker": WORKER, "queues": ["q"], "priorities": [2.0]},
     "lock_lost": {"lease": 30.0, "room": 200},
     "lock_parents": {"ids": IDS},
     "frontier": {"queues": None},
