@@ -15,7 +15,6 @@ from jobs.ids import uuid7
 from jobs.states import FINAL, Phase, Status
 
 _FINAL = sorted(FINAL)
-_UNFINISHED = Q(finished_at__isnull=True)
 
 
 class Job(models.Model):
@@ -63,14 +62,13 @@ class Job(models.Model):
         verbose_name = "job"
         permissions = [("retry_job", "Can retry jobs"), ("cancel_job", "Can cancel jobs")]
         constraints = [
-            # One for all that follows from the status: the server plans each check anew for each insert.
+            # Short, and one for all that follows from the status: the server plans each check anew for each insert.
             models.CheckConstraint(
                 name="dilamme_job_fits_its_status",
                 condition=Case(
-                    When(status=Status.PENDING, then=_UNFINISHED & Q(worker_id__isnull=True)),
-                    When(status=Status.PROCESSING, then=_UNFINISHED & Q(worker_id__isnull=False, unmet=0)),
-                    When(status__in=_FINAL, then=Q(finished_at__isnull=False, worker_id__isnull=True)),
-                    default=False,
+                    When(finished_at__isnull=False, then=Q(worker_id__isnull=True, status__in=_FINAL)),
+                    When(worker_id__isnull=True, then=Q(status=Status.PENDING)),
+                    default=Q(status=Status.PROCESSING, unmet=0),
                     output_field=models.BooleanField(),
                 ),
             ),
@@ -83,7 +81,7 @@ class Job(models.Model):
                 name="dilamme_job_max_attempts_range", condition=Q(max_attempts__gte=1, max_attempts__lte=1000)
             ),
             models.CheckConstraint(name="dilamme_job_unmet_not_negative", condition=Q(unmet__gte=0)),
-            models.CheckConstraint(name="dilamme_job_has_names", condition=~Q(type="") & ~Q(queue="")),
+            models.CheckConstraint(name="dilamme_job_has_names", condition=Q(type__gt="", queue__gt="")),
             # Held from the enqueue to the first claim, or, with unique_while_running, to the end.
             models.UniqueConstraint(
                 "unique_key",
