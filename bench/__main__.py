@@ -17,6 +17,7 @@ MEASUREMENTS: dict[str, tuple[ModuleType, str]] = {
     "together": (on_database, "how fast several processes enqueue at once, with and without notifications"),
     "ontime": (on_database, "how close to its time a scheduled job starts"),
     "backlog": (on_database, "what a million jobs for later, or done, and a held snapshot cost a drain"),
+    "profile": (on_database, "what one job costs the server, statement by statement, and the worker"),
     "mixed": (on_database, "how near to the ideal handlers run that take their time"),
     "ceiling": (on_database, "what bare SQL can do on this server"),
     "peers": (runner, "other job queues beside Dilamme, doing the same work"),

@@ -33,9 +33,9 @@ def measure(jobs: int | None, _: int) -> dict[str, Any]:
     with _busy_worker():
         backlog = workers.execute("select saturated from dilamme_worker")
         for _ in range(_RUNS):
-            for is_told in rates:
+            for is_told, measured in rates.items():
                 workers.execute("update dilamme_worker set saturated = %s", [] if is_told else backlog)
-                rates[is_told].append(_rate(count))
+                measured.append(_rate(count))
     told, untold = statistics.median(rates[True]), statistics.median(rates[False])
     return {
         "processes that enqueue": _PROCESSES,

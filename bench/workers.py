@@ -60,10 +60,10 @@ def wait_for(count: int) -> None:
         time.sleep(0.01)
 
 
-def execute(statement: str, *parameters: object) -> Any:
+def execute(statement: str, *parameters: object, **named: object) -> Any:
     """Run a statement and return its first value, if it has one."""
     with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
+        cursor.execute(statement, named or parameters)
         return cursor.fetchone()[0] if cursor.description else None
 
 
