@@ -23,7 +23,7 @@ from jobs.errors import DatabaseAway
 from jobs.literals import array
 from jobs.pipeline import Call, Pipeline, Reply, Row
 
-WAKEUP_CHANNEL = "dilamme_wakeup"  # new work; payload: queue, priority, and since when it may run, or "later"
+WAKEUP_CHANNEL = "dilamme_wakeup"  # new work; payload: queue, priority, since when to look, and perhaps "later"
 CONTROL_CHANNEL = "dilamme_control"  # word to the workers; payload: cancel:<job id>
 LIVE_CHANNEL = "dilamme_live"  # what happened to jobs, for those who watch; payload: JSON
 

@@ -21,8 +21,9 @@ from workers.wakeup import Wakeup
 class Heard:
     """What has come since the last turn."""
 
-    levels: dict[Level, float] = field(default_factory=dict)  # with jobs that are due, and since when, as of 1970
-    later: set[Level] = field(default_factory=set)  # with jobs that will be due soon
+    levels: dict[Level, float] = field(default_factory=dict)  # with new jobs, and from when on, in seconds since 1970
+    due: bool = False  # some of them may run
+    later: bool = False  # some of them may run soon
     missed: bool = False  # there may be work that was not heard of
     controls: bool = False  # somebody has paused or limited something, or let it go on
     series: bool = False  # somebody has changed one
@@ -74,13 +75,13 @@ class Ears:
 
     def _note_work(self, payload: str) -> None:
         match payload.split(" "):
-            case [queue, _, _] if self._queues is not None and queue not in self._queues:
+            case [queue, _, _, *_] if self._queues is not None and queue not in self._queues:
                 return
-            case [queue, priority, "later"] if _is_number(priority):
-                self._heard.later.add((queue, float(priority)))
-            case [queue, priority, since] if _is_number(priority) and _is_number(since):
+            case [queue, priority, since, *rest] if _is_number(priority) and _is_number(since):
                 level = (queue, float(priority))
                 self._heard.levels[level] = min(float(since), self._heard.levels.get(level, math.inf))
+                self._heard.later |= bool(rest)
+                self._heard.due |= not rest
             case _:  # anybody with a connection can send anything, and so can another release
                 self._heard.missed = True
 

@@ -138,9 +138,9 @@ class Worker:
         heard, frontier = self._ears.take(), self._appetite.frontier
         for level, since in heard.levels.items():
             frontier.lower(level, since)
-        if heard.missed or not all(map(frontier.knows, heard.later)):
+        if heard.missed:
             frontier.doubt()
-        if heard.missed or heard.levels:
+        if heard.missed or heard.due:
             self._hunger.feel()
         if heard.missed or heard.later:
             self._duties.look_ahead_soon()

@@ -70,10 +70,6 @@ class Frontier:
                 self._places[level] = place
                 self._moves += 1
 
-    def knows(self, level: Level) -> bool:
-        """Whether jobs of this level would be found."""
-        return level in self._places
-
     @property
     def moves(self) -> int:
         """How often it was moved by anything but a claim."""

@@ -1,5 +1,6 @@
 """Enqueueing is part of the caller's transaction: job and wake-up come with the commit, or not at all."""
 
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -32,9 +33,10 @@ def heard(transactional_db: None) -> Iterator[Callable[[], list[str]]]:
             for notification in listener.notifies(timeout=20):
                 if notification.payload == END:
                     return payloads
-                queue, priority, since = notification.payload.split(" ")
+                queue, priority, since, *later = notification.payload.split(" ")
                 assert float(priority) == 2.0
-                payloads.append(f"{queue} later" if since == "later" else queue)
+                assert float(since) <= time.time()
+                payloads.append(" ".join([queue, *later]))
             raise AssertionError("not even the last notification has arrived")
 
         yield so_far

@@ -80,6 +80,14 @@ def test_a_look_at_the_database_finds_what_nobody_told_of(appetite):
     assert [c.id for c in wait_until(lambda: claim(appetite), within=5)] == [late]
 
 
+def test_a_look_finds_no_beginning_later_than_now(appetite):
+    """A job made afterwards may be due before all that were there, and nobody may have told of it."""
+    enqueue("thing", run_at=timezone.now() + timedelta(hours=1))
+    assert claim(appetite) == []
+    sooner = enqueue("thing")
+    assert [c.id for c in claim(appetite)] == [sooner.pk]
+
+
 def test_a_look_that_was_dear_is_postponed_and_not_forgotten(appetite):
     """It may cost a fiftieth of a worker's time; until then it stays wanted, and says when."""
     frontier = appetite.frontier
