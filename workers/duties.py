@@ -35,6 +35,7 @@ logger = logging.getLogger("dilamme.worker")
 _POLL_WHEN_DEAF = 1.0  # seconds between polls at most while notifications do not arrive
 _WATCH_INTERVAL = 1.0  # seconds between two looks at the pool
 _UPCOMING = 500  # due times on the wheel at once
+_DUE_TIMES = 4000  # in a second at most: those of jobs that are closer together are one
 _FIRST_TICK = 1.0  # seconds after the start: what waits in the queues goes first
 _TICK_AGAIN = 0.25  # seconds, while another process looks at the series
 _LOOK_FOR_UNTOLD = (0.0, 0.05, 0.5)  # seconds after a backlog; who enqueued meanwhile has committed long before
@@ -158,7 +159,7 @@ class Duties:
         now = time.monotonic()
         for seconds in waits:
             due = now + max(0.0, seconds)
-            self._wheel.insert(("due", int(due * 1000)), due, self._work_is_due)
+            self._wheel.insert(("due", int(due * _DUE_TIMES)), due, self._work_is_due)
         if len(waits) == _UPCOMING:
             self._wheel.insert("look ahead", now + max(0.0, waits[-1]), self._look_ahead)
 

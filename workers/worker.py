@@ -37,6 +37,7 @@ from workers.wakeup import Wakeup
 
 logger = logging.getLogger("dilamme.worker")
 
+_TICK = 0.00025  # seconds; on average a timer is late by half of it
 _LONGEST_SLEEP = 60.0  # seconds
 _BATCHES_AHEAD = 3  # to claim at most: one that runs, one under way, one that waits
 _LAST_WORDS = 5.0  # seconds a stopping worker tries to report what it has, when the database is away
@@ -58,7 +59,7 @@ class Worker:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._wakeup = Wakeup()
-        self._wheel: TimingWheel[object, Callable[[], None]] = TimingWheel(start=time.monotonic())
+        self._wheel: TimingWheel[object, Callable[[], None]] = TimingWheel(start=time.monotonic(), tick=_TICK)
         self._reports = Reports(worker_id := uuid.uuid4())
         self._pool = Pool(plan.concurrency, settings.AGING, self._wakeup, self._reports)
         self._ahead = ClaimAhead(plan.concurrency, _BATCHES_AHEAD * settings.CLAIM_BATCH)
