@@ -16,9 +16,16 @@ from typing import Any
 from bench import ceiling, database
 from bench.peers import driver, install, ledger, process, report
 from bench.peers.registry import PEERS, Peer
+from bench.progress import Bar
 from dilamme_project import embedded
 
 _PLAN = ("jobs", "singles", "bulk", "samples", "seconds", "scheduled", "patience")  # options that a driver needs
+_MEASUREMENTS: list[tuple[str, str, dict[str, int]]] = [  # name, what the driver does, and with which options
+    ("enqueue", "enqueue", {}),
+    ("drain x1", "drain", {"processes": 1}),
+    ("drain x2", "drain", {"processes": 2}),
+    ("latency", "latency", {}),
+]
 _SPARE = 120.0  # seconds that a driver gets beside what it waits for workers
 
 
@@ -46,10 +53,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         return {}
     server = os.environ.get("DATABASE_URL") or embedded.start("bench-postgres")
     result: dict[str, Any] = {"server": database.description(server), "ceiling": {}, "systems": {}}
-    result["ceiling"]["before"] = _ceiling(server)
+    bar = Bar(2 + len(peers) * len(_MEASUREMENTS))
+    result["ceiling"]["before"] = _ceiling(server, bar)
     for peer in peers:
-        result["systems"][peer.name] = _compare(peer, server, options)
-    result["ceiling"]["after"] = _ceiling(server)
+        result["systems"][peer.name] = _compare(peer, server, options, bar)
+    result["ceiling"]["after"] = _ceiling(server, bar)
+    bar.end()
     result["ratios"] = report.ratios(result)
     print(report.table(result))
     if options.json:
@@ -66,13 +75,13 @@ def _chosen(names: str | None) -> list[Peer]:
     return [PEERS[name] for name in chosen]
 
 
-def _ceiling(server: str) -> dict[str, float]:
-    _say("the ceiling")
+def _ceiling(server: str, bar: Bar) -> dict[str, float]:
+    bar.begin("the ceiling")
     with database.fresh(server) as url:
         return ceiling.measure(url)
 
 
-def _compare(peer: Peer, server: str, options: argparse.Namespace) -> dict[str, Any]:
+def _compare(peer: Peer, server: str, options: argparse.Namespace, bar: Bar) -> dict[str, Any]:
     """Return all figures of one system."""
     figures: dict[str, Any] = {"title": peer.title, "how": peer.how}
     try:
@@ -81,13 +90,8 @@ def _compare(peer: Peer, server: str, options: argparse.Namespace) -> dict[str, 
         _say(f"{peer.title}: {error}")
         return figures | {"skipped": str(error)}
     plan = {name: getattr(options, name) for name in _PLAN} | {"jobs": min(options.jobs, peer.most)}
-    for name, measurement, more in (
-        ("enqueue", "enqueue", {}),
-        ("drain x1", "drain", {"processes": 1}),
-        ("drain x2", "drain", {"processes": 2}),
-        ("latency", "latency", {}),
-    ):
-        _say(f"{peer.title}: {name}")
+    for name, measurement, more in _MEASUREMENTS:
+        bar.begin(f"{peer.title}: {name}")
         with database.fresh(server) as url:
             found = _measure(peer, python, measurement, plan | more, url)
         figures["version"] = found.pop("version", figures.get("version", "?"))
