@@ -96,7 +96,7 @@ class Exchanges:
     def report(self, ended: Sequence[Ended]) -> None:
         """Take in how runs have ended."""
         self._unreported.add(ended)
-        if self._failures:
+        if ended and self._failures:
             self._unreported.secure()
 
     def note_cancelled(self, job_ids: Iterable[uuid.UUID]) -> None:

@@ -138,6 +138,21 @@ def test_of_two_dead_parents_both_have_to_be_retried(turns: Turns) -> None:
         lifecycle.cancel_workflow(made.id, actor="a")
 
 
+def test_a_refused_retry_in_the_middle_keeps_nobody_from_coming_back(turns: Turns) -> None:
+    """It makes the job in the middle name its other dead parent, while those below still name the first."""
+    for first, second in (("a", "b"), ("b", "a")):
+        made = make(TWO_ROOTS | {"far": ["below"]})
+        turns.claim()
+        turns.end(made.jobs[first], DEAD)
+        turns.end(made.jobs[second], DEAD)
+        assert lifecycle.retry([made.jobs["both"].pk], actor="a").changed == {}
+        for name in (first, second):
+            lifecycle.retry([made.jobs[name].pk], actor="a")
+        waiting = dict.fromkeys(("both", "below", "far"), "blocked")
+        assert statuses(made) == {"a": "pending", "b": "pending"} | waiting
+        lifecycle.cancel_workflow(made.id, actor="a")
+
+
 def test_both_dead_parents_may_be_retried_at_once(turns: Turns) -> None:
     """Neither is in the way of the other."""
     made = make(TWO_ROOTS)
