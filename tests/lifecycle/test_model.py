@@ -3,7 +3,7 @@
 import os
 import uuid
 from collections.abc import Callable, Collection, Iterable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection, transaction
@@ -26,6 +26,7 @@ from tests.support import handler
 SOAK = bool(os.environ.get("DILAMME_SOAK"))
 PARTS, EXAMPLES, STEPS = (20, 100, 60) if SOAK else (1, 35, 50)
 TYPE, KEYS = "modelled", ["one", "two"]
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 HOUR = 3600.0
 OUTCOMES = [
     Succeeded(), Failed("again", delay=HOUR), Failed("never", final=True), Snoozed(HOUR), Released("stopping"),
@@ -130,7 +131,8 @@ class Lifecycle(RuleBasedStateMachine):
     @precondition(lambda self: any(job.is_ready for job in self.model.jobs.values()))
     @rule(room=st.sampled_from([1, 2, 1000]))
     def claim(self, room: int) -> None:
-        """Take what is due, up to so many."""
+        """Take what is due, up to so many: the oldest, as of several that came back together any may be first."""
+        Job.objects.filter(status="pending", run_at__lte=timezone.now()).update(run_at=LONG_AGO)
         ready = {job.id for job in self.model.jobs.values() if job.is_ready}
         taken = {claim.id for claim in self.turns.claim(room)}
         assert taken <= ready
