@@ -24,6 +24,7 @@ from workers.worker import Plan, Worker
 class Command(BaseCommand):
     """Parse, check that the tables are there, and work."""
 
+    requires_system_checks = ("dilamme",)  # the others import all URLs and their schemas, which a worker never needs
     help = "Run jobs. One signal (SIGTERM, Ctrl-C) stops it in order, a second one at once."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
