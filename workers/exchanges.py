@@ -47,6 +47,7 @@ class Answer:
 
     exchanged: Exchanged
     ended: list[Ended]
+    asked: int  # how many jobs it asked for
     unwanted: set[uuid.UUID]
 
 
@@ -142,7 +143,7 @@ class Exchanges:
         self._sent.popleft()
         self._unreported.forget(oldest.ended)
         self._failures = 0
-        return Answer(exchanged, oldest.ended, oldest.unwanted)
+        return Answer(exchanged, oldest.ended, oldest.exchange.room, oldest.unwanted)
 
     def _note_failure(self, error: Exception) -> None:
         """Keep what ended, and come again later; an error that time does not heal is raised again."""

@@ -189,6 +189,8 @@ class Worker:
             self._pool.cancel(job_id)
         if result.claimed.room:
             self._note_claim(result.claimed)
+        elif answer.asked:
+            self._hunger.feel()  # the claim was undone with outcomes that the database refused
         self._tell(result)
 
     def _room(self) -> int:

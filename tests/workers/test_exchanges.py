@@ -189,6 +189,25 @@ def test_a_job_that_is_cancelled_between_its_claim_and_the_answer_does_not_start
     assert status_of(job.pk) == "cancelled"
 
 
+def test_a_claim_that_is_undone_with_a_refused_outcome_is_made_again(settings):
+    """What was due is still due, and no notification and no poll will say so again."""
+    settings.DILAMME = {**settings.DILAMME, "POLL_INTERVAL": 3600.0}
+    with handler(lambda: None, name="thing", max_attempts=1) as task:
+        refused = task.enqueue()
+        worker = Worker(Plan(concurrency=1))
+        assert worker._exchanges.send(1)
+        (claim,) = worker._exchanges.receive(lambda: False).exchanged.claimed.claims
+        waiting = task.enqueue()
+        worker._exchanges.report([Ended(claim, Succeeded("no JSON"), 0.1)])
+        worker._exchange()
+        assert status_of(refused.pk) == "failed"
+        assert worker._hunger.is_felt
+        worker._exchange()
+        assert status_of(waiting.pk) == "processing"
+        worker.stop()
+        assert worker.run() == 0
+
+
 def test_a_worker_reports_thousands_of_short_jobs_once_each(settings):
     """Batches follow each other without a pause, a broken connection among them."""
     with handler(lambda: None, name="thing"):
